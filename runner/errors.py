@@ -1,0 +1,51 @@
+"""Errors that end a command before work begins.
+
+    KlabError
+    ├── ConfigError      what was asked cannot be run: exit code 2
+    │   └── TargetError  the target is not the GPU that is here: exit code 2
+    ├── StoreError       the tracking store or the outputs folder cannot be used: exit code 2
+    └── WorkerError      the worker process cannot be started at all: exit code 1
+
+A failure of one implementation in one cell is no exception: it is a `Status` in a `Record`.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class KlabError(Exception):
+    """A message for the person at the terminal, complete in itself."""
+
+    exit_code = 1
+
+
+class ConfigError(KlabError):
+    """The question cannot be run as asked; the message names key, value and choices."""
+
+    exit_code = 2
+
+
+class TargetError(ConfigError):
+    """The experiment's target and the device of this machine differ."""
+
+
+class StoreError(KlabError):
+    """The tracking store or the outputs folder cannot be used."""
+
+    exit_code = 2
+
+
+class WorkerError(KlabError):
+    """The worker process could not be started."""
+
+
+def unknown(key: str, value: object, choices: Iterable[str], *, next_step: str = "") -> ConfigError:
+    """The error for a name that is not among the known ones: key, value, choices, near match."""
+    known = sorted(choices)
+    near = difflib.get_close_matches(str(value), known, n=1)
+    text = f"{key}={value}: unknown. Choices: {', '.join(known) or '(none)'}."
+    if near:
+        text += f" Did you mean {near[0]}?"
+    if next_step:
+        text += f" {next_step}"
+    return ConfigError(text)

@@ -1,0 +1,126 @@
+"""A job's folder: the truth on disk, appended as the job goes, from which every sink is made.
+
+    job.json            id, signature, command, status
+    config.json         the resolved experiment
+    environment.json    GPU, host, software, code
+    records.jsonl       one line a record, flushed per cell; evidence lines follow and join them
+    ranges.json         NVTX payload -> cell, implementation, phase
+    judgement.json      verdicts
+    plots/ logs/
+
+Knows nothing of Hydra, CUDA or MLflow.
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from .errors import StoreError
+from .records import Evidence, Job, JobStatus, Judgement, Record
+
+_record = TypeAdapter(Record)
+_evidence = TypeAdapter(Evidence)
+_judgement = TypeAdapter(Judgement)
+_job = TypeAdapter(Job)
+
+_ELSEWHERE = ("records", "judgement", "environment", "config")
+
+
+class JobFolder:
+    """Writes a job's files; each line of `records.jsonl` is whole or absent."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        (path / "logs").mkdir(parents=True, exist_ok=True)
+
+    def write_job(self, job: Job) -> None:
+        """Replaces job.json in one step, so that a reader never sees half of it."""
+        values = {
+            key: value
+            for key, value in _job.dump_python(job, mode="json").items()
+            if key not in _ELSEWHERE
+        }
+        self.write_json("job.json", values)
+
+    def write_json(self, name: str, values: object) -> None:
+        """Writes a JSON file beside the records, atomically."""
+        target = self.path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_suffix(target.suffix + ".partial")
+        partial.write_text(json.dumps(values, indent=1, allow_nan=False, default=str) + "\n")
+        partial.replace(target)
+
+    def write_judgement(self, judgement: Judgement) -> None:
+        self.write_json("judgement.json", _judgement.dump_python(judgement, mode="json"))
+
+    def append(self, items: Iterable[Record | Evidence]) -> None:
+        """Appends records and evidence, flushed to the disk before it returns."""
+        lines = []
+        for item in items:
+            if isinstance(item, Record):
+                lines.append(b'{"record":' + _record.dump_json(item) + b"}\n")
+            else:
+                lines.append(b'{"evidence":' + _evidence.dump_json(item) + b"}\n")
+        with (self.path / "records.jsonl").open("ab") as stream:
+            stream.write(b"".join(lines))
+            stream.flush()
+            os.fsync(stream.fileno())
+
+
+def read_records(path: Path) -> tuple[Record, ...]:
+    """The records of a `records.jsonl`, each with the evidence that followed it.
+
+    A last line cut short by a crash is passed over; a broken line elsewhere is an error.
+    Raises StoreError with the file and line.
+    """
+    records: dict[tuple[str, str], Record] = {}
+    if not path.exists():
+        return ()
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            values: dict[str, Any] = json.loads(line)
+            if "record" in values:
+                record = _record.validate_python(values["record"])
+                records[record.cell.id, record.implementation] = record
+            else:
+                evidence = _evidence.validate_python(values["evidence"])
+                key = evidence.cell_id, evidence.implementation
+                kept = tuple(e for e in records[key].evidence if e.tool != evidence.tool)
+                records[key] = dataclasses.replace(records[key], evidence=(*kept, evidence))
+        except (ValueError, KeyError, ValidationError) as error:
+            if number == len(lines):
+                break
+            raise StoreError(f"{path}:{number}: not a record: {error}") from error
+    return tuple(records.values())
+
+
+def read_job(folder: Path) -> Job:
+    """The job that a folder holds. Raises StoreError where there is none."""
+    source = folder / "job.json"
+    if not source.exists():
+        raise StoreError(f"{folder}: no job.json there, so it is no job folder")
+    values = json.loads(source.read_text())
+    values["folder"] = str(folder)
+    for name, file in (("environment", "environment.json"), ("config", "config.json")):
+        path = folder / file
+        values[name] = json.loads(path.read_text()) if path.exists() else {}
+    judged = folder / "judgement.json"
+    job = _job.validate_python(values)
+    return dataclasses.replace(
+        job,
+        records=read_records(folder / "records.jsonl"),
+        judgement=_judgement.validate_json(judged.read_text()) if judged.exists() else Judgement(),
+    )
+
+
+def finished(job: Job, *, status: JobStatus, reason: str, ended: str) -> Job:
+    """The job with its end."""
+    return dataclasses.replace(job, status=status, status_reason=reason, ended=ended)
