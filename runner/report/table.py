@@ -1,0 +1,210 @@
+"""The job as text within 100 columns: results by cell, the claim, what failed and why.
+
+Lines are laid out here and only coloured by rich, so that a pipe, a log and a terminal hold the
+same characters.
+"""
+
+import io
+import statistics
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from ..records import FAILED, ClaimVerdict, Job, JobStatus, Record, Status, Verdict
+from ..results import Row, rows, speedup_geomean
+from .text import ABSENT, interval, number, percent, rate
+
+WIDTH = 100
+
+_HEAD = ("implementation", "latency us [95 %]", "speed-up [95 %]", "verdict", "rate")
+_TAIL = ("of floor", "launches")
+_COLOURS = {
+    Verdict.faster: "green",
+    Verdict.slower: "red",
+    Verdict.undecided: "yellow",
+    ClaimVerdict.supported: "green",
+    ClaimVerdict.refuted: "red",
+    ClaimVerdict.undecided: "yellow",
+}
+
+
+def render(job: Job, console: Console) -> None:
+    """Prints the job's results, claim, failures and footnotes."""
+    for line in lines(job):
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def as_text(job: Job) -> str:
+    """The same without colour, e.g. for a file."""
+    stream = io.StringIO()
+    render(job, Console(file=stream, width=WIDTH, color_system=None))
+    return stream.getvalue()
+
+
+def lines(job: Job) -> Iterator[Text]:
+    """The report line by line."""
+    yield from _results(job)
+    yield from _claim(job)
+    yield from _failures(job)
+    yield from _footnotes(job)
+
+
+def _results(job: Job) -> Iterator[Text]:
+    table = rows(job)
+    heads = (*_HEAD, *(_TAIL if any(r.share_of_floor for r in table) else _TAIL[1:]))
+    baselines = frozenset(compared.against for compared in job.judgement.comparisons)
+    filled = {id(row): _columns(row, len(heads), baselines) for row in table}
+    timed = [columns for row, columns in zip(table, filled.values(), strict=True) if row.latency]
+    names = [row.record.implementation for row in table]
+    widths = [max(map(len, [heads[0], *(f"  {name}" for name in names)]))]
+    widths += [
+        max(map(len, [heads[i], *(columns[i] for columns in timed)])) for i in range(1, len(heads))
+    ]
+    yield Text(_laid_out(heads, widths), style="bold")
+    for row in table:
+        if row is table[0] or row.cell != previous:
+            previous = row.cell
+            yield Text.assemble((row.cell.workload.label, "cyan"), (f"  {row.cell.id}", "dim"))
+        yield _result_line(row, filled[id(row)], widths)
+    yield Text()
+
+
+def _columns(row: Row, count: int, baselines: frozenset[str]) -> tuple[str, ...]:
+    record, compared = row.record, row.comparison
+    bound = record.cost.bound if record.cost else None
+    tail = (percent(row.share_of_floor), ABSENT if row.launches is None else str(row.launches))
+    return (
+        f"  {record.implementation}",
+        interval(row.latency),
+        interval(compared.speedup, 3) if compared else ABSENT,
+        compared.verdict.value if compared else _baseline(row, baselines),
+        rate(row.gbps, row.tflops, bound),
+        *tail[len(tail) - (count - len(_HEAD)) :],
+    )
+
+
+def _baseline(row: Row, baselines: frozenset[str]) -> str:
+    return "baseline" if row.record.implementation in baselines and row.latency else ABSENT
+
+
+def _laid_out(columns: tuple[str, ...], widths: list[int]) -> str:
+    left = {0, 1, 2, 3}
+    padded = [
+        text.ljust(width) if place in left else text.rjust(width)
+        for place, (text, width) in enumerate(zip(columns, widths, strict=True))
+    ]
+    gap = "  " if sum(widths) + 2 * len(widths) - 2 <= WIDTH else " "
+    return gap.join(padded).rstrip()
+
+
+def _result_line(row: Row, columns: tuple[str, ...], widths: list[int]) -> Text:
+    record = row.record
+    if row.latency is None:
+        text = f"{columns[0].ljust(widths[0])}  {record.status.value}"
+        text += f": {record.reason}" if record.reason else ""
+        return Text(_short(text), style="red" if record.status in FAILED else "dim")
+    line = _laid_out(columns, widths)
+    if record.status != Status.ok:
+        line += f"\n{' ' * (widths[0] + 2)}{_short(_state(record), WIDTH - widths[0] - 2)}"
+    verdict = row.comparison.verdict if row.comparison else None
+    text = Text(line)
+    if verdict in _COLOURS:
+        text.highlight_words([verdict.value], style=_COLOURS[verdict])
+    return text
+
+
+def _state(record: Record) -> str:
+    return f"{record.status.value}: {record.reason}" if record.reason else record.status.value
+
+
+def _short(text: str, width: int = WIDTH) -> str:
+    text = " ".join(text.split("\n")[0:1])
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _claim(job: Job) -> Iterator[Text]:
+    if job.question:
+        yield Text(job.question, style="bold")
+    claim = job.judgement.claim
+    if claim is not None:
+        yield Text.assemble("  claim: ", (claim.verdict.value, _COLOURS.get(claim.verdict, "")))
+        for finding in claim.findings:
+            style = _COLOURS.get(finding.verdict, "")
+            yield Text.assemble(
+                f"  {finding.expectation}: ", (finding.verdict.value, style), f", {finding.seen}"
+            )
+    for name in dict.fromkeys(c.implementation for c in job.judgement.comparisons):
+        mean, count, total = speedup_geomean(job, name)
+        if mean is not None and total > 1:
+            against = next(c.against for c in job.judgement.comparisons if c.implementation == name)
+            yield Text(
+                f"  {name}: {number(mean, 3)}x {against}, geometric mean of {count} of {total} cells"
+            )
+    if job.question or claim is not None:
+        yield Text()
+
+
+def _failures(job: Job) -> Iterator[Text]:
+    """One entry for records that ended alike: who, how, why, where, and how to see it again."""
+    alike: dict[tuple[str, str, str], list[Record]] = {}
+    for row in rows(job):
+        record = row.record
+        if record.status in (Status.ok, Status.empty, Status.checked):
+            continue
+        alike.setdefault((record.implementation, record.status, record.reason), []).append(record)
+    if not alike:
+        return
+    yield Text("Not ok", style="bold")
+    for (name, status, reason), records in alike.items():
+        style = "red" if status in FAILED else "yellow"
+        where = records[0].cell.workload.label
+        if len(records) > 1:
+            where += f" and {len(records) - 1} more"
+        yield Text.assemble(f"  {name}  ", (str(status), style), f"  {where}")
+        if reason:
+            yield from (Text(f"    {part}") for part in reason.strip().split("\n")[:4])
+        if records[0].repro:
+            yield Text(f"    {records[0].repro}", style="dim")
+    yield Text()
+
+
+def _footnotes(job: Job) -> Iterator[Text]:
+    """What the numbers mean: once for each way in which this job took times."""
+    timed = [record.timing for record in job.records if record.timing]
+    ways = dict.fromkeys((t.headline, t.state, t.timer, t.cache) for t in timed)
+    for headline, state, timer, cache in ways:
+        text = f"latency: {headline}, {state}, timer {timer}"
+        yield Text(text + (f", {cache}" if cache else ""), style="dim")
+    for note in dict.fromkeys(note for timing in timed for note in timing.notes):
+        yield Text(f"note: {note}", style="dim")
+    if any(r.cost and r.cost.floor_us and r.timing for r in job.records):
+        target = next((r.target for r in job.records if r.target), "the target")
+        yield Text(
+            f"of floor: floor by the datasheet of {target} / latency, for each path's own stages",
+            style="dim",
+        )
+    device = next((record.device for record in job.records if record.device), "")
+    yield Text(", ".join(part for part in (device, _power(job)) if part), style="dim")
+    if job.status in (JobStatus.killed, JobStatus.failed):
+        yield Text(f"job {job.status.value}: {job.status_reason}", style="red")
+    yield Text(f"job {job.id}  {job.folder}", style="dim")
+
+
+def _power(job: Job) -> str:
+    blocks = [b for r in job.records if r.timing for b in r.timing.blocks]
+    states = [block.after for block in blocks if block.after]
+    clocks = [state.sm_mhz for state in states if state.sm_mhz is not None]
+    watts = [state.watts for state in states if state.watts is not None]
+    reasons = sorted({reason for state in states for reason in state.throttle})
+    parts = []
+    if clocks:
+        parts.append(f"SM clock {statistics.median(clocks):.0f} MHz")
+    if watts:
+        parts.append(f"{statistics.median(watts):.0f} W")
+    if parts:
+        parts[-1] += " (medians over blocks)"
+    if reasons:
+        held = sum(1 for state in states if state.throttle)
+        parts.append(f"clock held back in {held} of {len(states)} blocks: {', '.join(reasons)}")
+    return ", ".join(parts)

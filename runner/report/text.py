@@ -1,0 +1,49 @@
+"""Numbers as a person reads them: significant digits, and '-' where there is none."""
+
+import math
+
+from ..records import Interval
+
+ABSENT = "-"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """`digits` significant digits without an exponent up to 1e9: 0.0123, 1.234, 12345."""
+    if value is None:
+        return ABSENT
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e9 or abs(value) < 1e-4:
+        return f"{value:.{digits - 1}e}"
+    magnitude = math.floor(math.log10(abs(value)))
+    return f"{value:.{max(digits - 1 - magnitude, 0)}f}"
+
+
+def interval(value: Interval | None, digits: int = 4) -> str:
+    """`173.2 [172.9, 173.6]`."""
+    if value is None:
+        return ABSENT
+    low, high = number(value.low, digits), number(value.high, digits)
+    return f"{number(value.median, digits)} [{low}, {high}]"
+
+
+def percent(value: float | None) -> str:
+    """A share as a whole per cent."""
+    return ABSENT if value is None else f"{100 * value:.0f} %"
+
+
+def rate(gbps: float | None, tflops: float | None, bound: str | None) -> str:
+    """The rate that the workload's bound asks for: TFLOP/s when compute-bound, else GB/s."""
+    if bound == "compute" and tflops is not None:
+        return f"{number(tflops, 3)} TFLOP/s"
+    if gbps is not None:
+        return f"{number(gbps, 3)} GB/s"
+    return ABSENT if tflops is None else f"{number(tflops, 3)} TFLOP/s"
+
+
+def quantity(value: float, unit: str) -> str:
+    """With a decimal prefix: `8 GB`, `137.4 GFLOP`."""
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:.4g} {prefix}{unit}"
+    return f"{value:.4g} {unit}"
