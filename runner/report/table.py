@@ -62,9 +62,10 @@ def _results(job: Job) -> Iterator[Text]:
         max(map(len, [heads[i], *(columns[i] for columns in timed)])) for i in range(1, len(heads))
     ]
     yield Text(_laid_out(heads, widths), style="bold")
+    previous = ""
     for row in table:
-        if row is table[0] or row.cell != previous:
-            previous = row.cell
+        if row.cell.id != previous:
+            previous = row.cell.id
             yield Text.assemble((row.cell.workload.label, "cyan"), (f"  {row.cell.id}", "dim"))
         yield _result_line(row, filled[id(row)], widths)
     yield Text()
@@ -138,9 +139,8 @@ def _claim(job: Job) -> Iterator[Text]:
         mean, count, total = speedup_geomean(job, name)
         if mean is not None and total > 1:
             against = next(c.against for c in job.judgement.comparisons if c.implementation == name)
-            yield Text(
-                f"  {name}: {number(mean, 3)}x {against}, geometric mean of {count} of {total} cells"
-            )
+            over = f"geometric mean of {count} of {total} cells"
+            yield Text(f"  {name}: {number(mean, 3)}x {against}, {over}")
     if job.question or claim is not None:
         yield Text()
 
@@ -152,16 +152,18 @@ def _failures(job: Job) -> Iterator[Text]:
         record = row.record
         if record.status in (Status.ok, Status.empty, Status.checked):
             continue
-        alike.setdefault((record.implementation, record.status, record.reason), []).append(record)
+        alike.setdefault((record.implementation, record.status.value, record.reason), []).append(
+            record
+        )
     if not alike:
         return
     yield Text("Not ok", style="bold")
     for (name, status, reason), records in alike.items():
-        style = "red" if status in FAILED else "yellow"
+        style = "red" if Status(status) in FAILED else "yellow"
         where = records[0].cell.workload.label
         if len(records) > 1:
             where += f" and {len(records) - 1} more"
-        yield Text.assemble(f"  {name}  ", (str(status), style), f"  {where}")
+        yield Text.assemble(f"  {name}  ", (status, style), f"  {where}")
         if reason:
             yield from (Text(f"    {part}") for part in reason.strip().split("\n")[:4])
         if records[0].repro:
