@@ -57,6 +57,8 @@ class Workload:
     layout: str = "contiguous"
     seed: int = 0
     distribution: str = "normal"
+    name: str = ""
+    """The model's workload it comes from (gate_up, ...); no part of the cell's id."""
 
     @property
     def label(self) -> str:

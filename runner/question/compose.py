@@ -42,7 +42,7 @@ def register(config_dirs: Dirs = ()) -> Library:
     """
     found = library.read(config_dirs)
     store = ConfigStore.instance()
-    for group in (*library.GROUPS, "third_party"):
+    for group in library.GROUPS:
         store.repo.pop(group, None)
     store.store(name="schema", node=Experiment)
     schema = store.repo["schema.yaml"].node
@@ -53,11 +53,15 @@ def register(config_dirs: Dirs = ()) -> Library:
     for group, words in found.entries.items():
         for entry in words.values():
             if not entry.error:
-                node = _named(entry) if group in _SELF_NAMED else entry.node
+                node = _node(found, entry)
                 store.store(group=group, name=entry.name, node=node, package=entry.package)
-    for kernel in found.names("kernel"):
-        _third_party(found, kernel, store)
     return found
+
+
+def _node(found: Library, entry: library.Entry) -> dict[str, Any]:
+    if entry.group == "kernel":
+        return _with_third_party(found, entry)
+    return _named(entry) if entry.group in _SELF_NAMED else entry.node
 
 
 _SELF_NAMED = {
@@ -84,19 +88,18 @@ def _named(entry: library.Entry) -> dict[str, Any]:
     return {**copy.deepcopy(entry.node), field: entry.name}
 
 
-def _third_party(found: Library, kernel: str, store: ConfigStore) -> None:
-    group = f"implementation/{kernel}"
-    names = [name for name in found.names(group) if not found.entries[group][name].error]
-    entry = found.get("kernel", kernel)
-    own = entry.node.get("implementations") if entry else None
-    for name in names:
-        if isinstance(own, dict) and name in own:
+def _with_third_party(found: Library, entry: library.Entry) -> dict[str, Any]:
+    """The kernel's YAML with every conf/implementation/<kernel>/NAME.yaml as implementation NAME."""
+    node = _named(entry)
+    words = found.entries.get(f"implementation/{entry.name}", {})
+    own = node.get("implementations") or {}
+    for name, word in words.items():
+        if name in own:
             raise ConfigError(
-                f"{found.entries[group][name].path}: {kernel} has an implementation {name} "
-                "already. Rename the file."
+                f"{word.path}: {entry.name} has an implementation {name} already. Rename the file."
             )
-    node = {"defaults": [{f"/{group}": names}]} if names else {}
-    store.store(group="third_party", name=kernel, node=node, package="_global_")
+    added = {name: word.node for name, word in words.items() if not word.error}
+    return {**node, "implementations": {**own, **added}} if added else node
 
 
 @contextlib.contextmanager
@@ -150,9 +153,13 @@ def to_experiment(
     """
     try:
         experiment = cast(Experiment, OmegaConf.to_object(config))
-        refusals.refuse_unknown_keys(config, experiment)
+        refusals.refuse_unknown_keys(config, experiment, overrides)
     except refusals.RAISED as error:
         raise refusals.explained(error, found, overrides) from error
+    group = f"implementation/{experiment.kernel.name}"
+    unread = library.broken(found, group, found.names(group))
+    if unread:
+        raise unread
     if experiment.experiment_name == Experiment.experiment_name:
         experiment.experiment_name = f"{experiment.kernel.name}-adhoc"
     checks.check(experiment, dtypes=found.names("dtype"))

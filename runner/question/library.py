@@ -173,18 +173,16 @@ def _entry(group: str, path: Path) -> Entry:
     if group == "experiment" and "experiment_name" in node:
         return Entry(**common, error="experiment_name is the file's name; remove the key")
     return Entry(
-        **common, doc=_doc(group, text, node), package=_package(group, path, text), node=node
+        **common, doc=_doc(group, text, node), package=_package(group, text), node=node
     )
 
 
-def _package(group: str, path: Path, text: str) -> str | None:
+def _package(group: str, text: str) -> str | None:
     header = re.match(r"\s*#\s*@package\s+(\S+)", text)
     if header:
         return header.group(1)
     if group == "experiment":
         return "_global_"
-    if group.startswith("implementation/"):
-        return f"kernel.implementations.{path.stem}"
     return None
 
 

@@ -1,14 +1,17 @@
 """What Hydra and OmegaConf raise, said in one message: key, value, choices, next step."""
 
 import dataclasses
+import difflib
 import re
-from collections.abc import Sequence
+import typing
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import ConfigKeyError, MissingMandatoryValue, OmegaConfBaseException
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from .. import schema
 from ..errors import ConfigError, unknown
 from ..schema import Experiment
 from .library import Library, broken
@@ -36,7 +39,10 @@ def explained(error: Raised, library: Library, overrides: Sequence[str]) -> Conf
         cause = cause.__cause__
     where = _where(text, library)
     if isinstance(cause, OmegaConfBaseException):
-        return ConfigError(_of_value(cause, library, overrides) + where)
+        return ConfigError(_of_value(_said(cause), library, overrides) + where)
+    if "raised while composing config:" in text:
+        # Hydra gives the error of a file as text only
+        return ConfigError(_of_value(_read(text), library, overrides) + where)
     dropped = re.search(r"Could not override '([^']+)'", text)
     if dropped:
         group = dropped.group(1).split("@")[0].lstrip("/")
@@ -100,13 +106,46 @@ def _where(text: str, library: Library) -> str:
     return f" (in {_file(parent.group(1), library)})" if parent else ""
 
 
-def _of_value(error: OmegaConfBaseException, library: Library, overrides: Sequence[str]) -> str:
-    key = str(getattr(error, "full_key", None) or getattr(error, "key", None) or "")
-    message = str(error).splitlines()[0]
-    if isinstance(error, MissingMandatoryValue):
+@dataclasses.dataclass(frozen=True)
+class _Said:
+    """What OmegaConf says: the first line, the full key and the class that holds it."""
+
+    message: str
+    key: str
+    owner: type | None
+    missing: bool = False
+
+
+def _said(error: OmegaConfBaseException) -> _Said:
+    owner = getattr(error, "object_type", None)
+    return _Said(
+        message=(str(error).splitlines() or [""])[0],
+        key=str(getattr(error, "full_key", None) or getattr(error, "key", None) or ""),
+        owner=owner if isinstance(owner, type) else None,
+        missing=isinstance(error, MissingMandatoryValue),
+    )
+
+
+def _read(text: str) -> _Said:
+    lines = text.partition("raised while composing config:")[2].strip().splitlines()
+    parts = {
+        name: value.strip()
+        for name, value in re.findall(r"^\s*(full_key|object_type)[:=](.*)$", text, re.MULTILINE)
+    }
+    owner = getattr(schema, parts.get("object_type", ""), None)
+    return _Said(
+        message=lines[0] if lines else text,
+        key=parts.get("full_key", ""),
+        owner=owner if isinstance(owner, type) else None,
+    )
+
+
+def _of_value(said: _Said, library: Library, overrides: Sequence[str]) -> str:
+    key, message = said.key, said.message
+    if said.missing:
         return f"{key or message}: missing; a value must be given."
-    if isinstance(error, ConfigKeyError | AttributeError) and "Key '" in message:
-        return _of_key(error, key, library, overrides)
+    if re.match(r"Key '.*' (is )?not in", message):
+        return _of_key(said, library, overrides)
     enum = re.match(r"Invalid value '(.*)', expected one of \[(.*)\]", message)
     if enum:
         return str(unknown(key, enum.group(1), enum.group(2).split(", ")))
@@ -117,35 +156,54 @@ def _of_value(error: OmegaConfBaseException, library: Library, overrides: Sequen
     boolean = re.match(r"Value '(.*)' is not a valid bool", message)
     if boolean:
         return f"{key}={boolean.group(1)}: true or false is meant."
+    if re.search(r"is not Optional|Cannot assign None|incompatible.*None", message):
+        return f"{key}=null: a value is meant."
     return f"{key}: {message}" if key else message
 
 
-def _of_key(
-    error: OmegaConfBaseException, key: str, library: Library, overrides: Sequence[str]
-) -> str:
-    owner = getattr(error, "object_type", None)
+def _of_key(said: _Said, library: Library, overrides: Sequence[str]) -> str:
+    key = said.key
     if key in library.entries:
-        value = next((o.split("=", 1)[1] for o in overrides if o.startswith(f"{key}=")), "?")
-        return str(unknown(key, value, library.names(key)))
-    if isinstance(owner, type) and dataclasses.is_dataclass(owner):
-        return str(no_such_key(key, owner))
-    asked = next((o for o in overrides if o.partition("=")[0].startswith(key)), "")
-    step = f" To add it: +{asked.lstrip('+')}" if asked else ""
-    return f"{asked.partition('=')[0] or key}: no such key.{step}"
+        asked = [o.split("=", 1)[1] for o in overrides if o.startswith(f"{key}=")]
+        unread = broken(library, key, asked)
+        return str(unread or unknown(key, ", ".join(asked) or "?", library.names(key)))
+    if said.owner and dataclasses.is_dataclass(said.owner):
+        return str(no_such_key(key, said.owner))
+    asked = [o for o in overrides if o.partition("=")[0].startswith(key)]
+    step = f" To add it: +{asked[0].lstrip('+')}" if asked else ""
+    return f"{asked[0].partition('=')[0] if asked else key}: no such key.{step}"
 
 
-def no_such_key(key: str, owner: type) -> ConfigError:
-    """The error for a key that a dataclass of the schema does not have."""
+def no_such_key(key: str, owner: type, asked: str = "") -> ConfigError:
+    """The error for a key that a dataclass of the schema does not have.
+
+    `asked` is the override that brought it, for a near match anywhere in the grammar where this
+    place has none.
+    """
     parent, _, name = key.rpartition(".")
     choices = [field.name for field in dataclasses.fields(owner)]
     if owner is Experiment:
         choices = [c for c in choices if c != "experiment_name"] + ["experiment"]
-    error = unknown("KEY", name, choices)
-    rest = str(error).split("unknown. Choices:", 1)[1]
-    return ConfigError(f"{key}: no such key{f' in {parent}' if parent else ''}. Keys:{rest}")
+    rest = str(unknown("KEY", name, choices)).split("unknown. Choices:", 1)[1]
+    text = f"{key}: no such key{f' in {parent}' if parent else ''}{f' ({asked})' if asked else ''}."
+    head, _, leaf = asked.partition("=")[0].rpartition(".")
+    if head and "Did you mean" not in rest:
+        every = {path.rpartition(".")[2]: path for path in _paths(Experiment)}
+        near = difflib.get_close_matches(leaf, every, n=2)
+        rest += f" Did you mean {' or '.join(every[name] for name in near)}?" if near else ""
+    return ConfigError(f"{text} Keys:{rest}")
 
 
-def refuse_unknown_keys(config: DictConfig, value: Any, path: str = "") -> None:
+def _paths(owner: type, prefix: str = "") -> Iterator[str]:
+    for name, kind in typing.get_type_hints(owner).items():
+        yield prefix + name
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+            yield from _paths(kind, f"{prefix}{name}.")
+
+
+def refuse_unknown_keys(
+    config: DictConfig, value: Any, overrides: Sequence[str] = (), path: str = ""
+) -> None:
     """Compares what was composed with what the schema kept: `+x=1` would vanish silently.
 
     Raises ConfigError for the first key that the dataclass does not have.
@@ -158,10 +216,12 @@ def refuse_unknown_keys(config: DictConfig, value: Any, path: str = "") -> None:
     else:
         return
     for key in sorted(here - kept.keys()):
-        raise no_such_key(f"{path}{key}", type(value))
+        full = f"{path}{key}"
+        asked = (o for o in overrides if re.match(rf"\++{re.escape(full)}\b", o))
+        raise no_such_key(full, type(value), next(asked, ""))
     for key in here:
         if OmegaConf.is_missing(config, key) or OmegaConf.is_interpolation(config, key):
             continue
         item = config[key]
         if isinstance(item, DictConfig):
-            refuse_unknown_keys(item, kept[key], f"{path}{key}.")
+            refuse_unknown_keys(item, kept[key], overrides, f"{path}{key}.")
