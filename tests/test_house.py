@@ -8,7 +8,7 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,23 +26,32 @@ FLOORS = {
     "channel": 1,
     "outputs": 1,
     "statistics": 1,
+    "bands": 1,
     "results": 2,
+    "device": 2,
+    "process": 2,
+    "provenance": 2,
     "question": 2,
     "judge": 2,
     "worker": 3,
-    "supervisor": 4,
-    "tracking": 4,
-    "report": 4,
-    "job": 5,
-    "commands": 6,
-    "cli": 7,
-    "__main__": 8,
+    "inline": 4,
+    "supervisor": 5,
+    "tracking": 5,
+    "report": 5,
+    "job": 6,
+    "commands": 7,
+    "cli": 8,
+    "__main__": 9,
 }
 
 # Where in runner/ a library may be imported, at any depth of the file.
 FENCES = {
     "mlflow": ("runner/tracking/",),
-    "hydra": ("runner/question/compose.py", "runner/commands/run.py"),
+    "hydra": (
+        "runner/question/compose.py",
+        "runner/question/refusals.py",
+        "runner/commands/run.py",
+    ),
     "omegaconf": ("runner/schema.py", "runner/question/"),
     "nvtx": ("runner/worker/ranges.py",),
     "matplotlib": ("runner/report/",),
@@ -134,6 +143,11 @@ def within(module: str, package: str) -> bool:
     return module == package or module.startswith(package + ".")
 
 
+def once(breaches: Iterable[str]) -> list[str]:
+    """Each breach once: one line may import several names."""
+    return list(dict.fromkeys(breaches))
+
+
 def unplaced(root: Path) -> list[str]:
     """Files and folders of runner/ without a floor."""
     return [
@@ -155,7 +169,7 @@ def upward(root: Path) -> list[str]:
             floors = FLOORS.get(here, -1), FLOORS.get(there, 99)
             if there != here and floors[1] >= floors[0]:
                 found.append(f"{source.path}:{each.line}: imports {there}, which is not below")
-    return found
+    return once(found)
 
 
 def cycles(root: Path) -> list[str]:
@@ -190,13 +204,13 @@ def cycles(root: Path) -> list[str]:
 
 def fences(root: Path) -> list[str]:
     """Libraries imported in runner/ outside their fence."""
-    return [
+    return once(
         f"{source.path}:{each.line}: imports {library}; allowed: {', '.join(allowed) or 'nowhere'}"
         for source in sources(root, "runner")
         for each in source.imports()
         for library, allowed in FENCES.items()
         if within(each.name, library) and not source.path.startswith(allowed)
-    ]
+    )
 
 
 def doors(root: Path) -> list[str]:
