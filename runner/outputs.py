@@ -17,10 +17,14 @@ def outputs() -> Path:
     chosen = os.environ.get("KLAB_OUTPUTS")
     if chosen:
         return Path(chosen).expanduser().resolve()
-    checkout = Path(__file__).resolve().parent.parent
-    if (checkout / "pyproject.toml").exists():
-        return checkout / "outputs"
-    return Path("outputs").resolve()
+    root = checkout()
+    return root / "outputs" if root else Path("outputs").resolve()
+
+
+def checkout() -> Path | None:
+    """The checkout that this package runs from; None where it is installed as a wheel."""
+    root = Path(__file__).resolve().parent.parent
+    return root if (root / "pyproject.toml").exists() else None
 
 
 def run_folder(job_id: str) -> Path:

@@ -97,6 +97,8 @@ def _positions(
 
 
 def _draw(axes: "Axes", job: Job, picture: _Picture) -> None:
+    from matplotlib.ticker import LogFormatter
+
     table = {(row.cell.id, row.record.implementation): row for row in rows(job)}
     ordered = sorted((c for c in picture.cells if c.id in picture.x), key=lambda c: picture.x[c.id])
     for place, name in enumerate(implementations(job)):
@@ -107,6 +109,8 @@ def _draw(axes: "Axes", job: Job, picture: _Picture) -> None:
     state = f"{timing.headline}, {timing.state}" if timing else ""
     axes.set_xscale("log", base=2 if picture.label in cells(job)[0].workload.axes else 10)
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(LogFormatter())
+    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
     axes.set_xlabel(picture.label)
     axes.set_ylabel(f"latency (us; {state})")
     axes.set_title(_title(job, picture), fontsize=10)
@@ -120,24 +124,37 @@ def _draw_line(
     """The medians with their intervals; a cell without a time breaks the line and is marked."""
     x = [position for position, _ in line]
     bounds = [row.latency if row else None for _, row in line]
-    if not any(bounds):
-        return
     median = [b.median if b else math.nan for b in bounds]
     below = [b.median - b.low if b else math.nan for b in bounds]
     above = [b.high - b.median if b else math.nan for b in bounds]
     colour, marker = _COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)]
-    axes.errorbar(
-        x, median, yerr=[below, above], label=name, color=colour, marker=marker,
-        markersize=5, linewidth=1.4, capsize=2.5, elinewidth=1,
-        linestyle="-" if place < len(_COLOURS) else "--",
-    )  # fmt: skip
+    if any(bounds):
+        axes.errorbar(
+            x,
+            median,
+            yerr=[below, above],
+            label=name,
+            color=colour,
+            marker=marker,
+            markersize=5,
+            linewidth=1.4,
+            linestyle="-" if place < len(_COLOURS) else "--",
+            capsize=2.5,
+            elinewidth=1,
+        )
     failed = [position for position, bound in zip(x, bounds, strict=True) if bound is None]
     if failed:
         # just above the lower edge, in the line's colour
         axes.plot(
-            failed, [0.015 + 0.02 * place] * len(failed), linestyle="", marker="x", color=colour,
-            markersize=5, transform=axes.get_xaxis_transform(), label=f"{name}: no time",
-        )  # fmt: skip
+            failed,
+            [0.015 + 0.02 * place] * len(failed),
+            linestyle="",
+            marker="x",
+            markersize=5,
+            color=colour,
+            transform=axes.get_xaxis_transform(),
+            label=f"{name}: no time",
+        )
 
 
 def _draw_floor(

@@ -154,7 +154,6 @@ def implementation_params(job: Job, implementation: str) -> dict[str, str]:
 def identity(job: Job) -> dict[str, str]:
     """The tags by which runs are found again; shared by a job and its implementations."""
     gpu = job.environment.get("gpu") or {}
-    host = job.environment.get("host") or {}
     code = job.environment.get("code") or {}
     software = job.environment.get("software") or {}
     values: dict[str, Any] = {
@@ -170,12 +169,11 @@ def identity(job: Job) -> dict[str, str]:
         "gpu": gpu.get("name"),
         "gpu_uuid": gpu.get("uuid"),
         "gpu_driver": gpu.get("driver"),
-        "cuda": software.get("cuda_runtime") or gpu.get("cuda_driver"),
+        "cuda": gpu.get("cuda_runtime"),
         "torch": software.get("torch"),
         "triton": software.get("triton"),
         "git_commit": code.get("commit"),
         "git_dirty": code.get("dirty"),
-        "host": host.get("name"),
     }
     return _tags(values)
 

@@ -195,3 +195,17 @@ def experiment_id(client: "MlflowClient", store: Store, name: str) -> str:
     if found.lifecycle_stage == "deleted":
         raise StoreError(_deleted(store, found))
     return found.experiment_id
+
+
+def folder_of_run(store: Store, run_id: str) -> Path:
+    """The job folder that a run was filed from, by its tag. Raises StoreError."""
+    client = connect(store)
+    with translated(store):
+        tags = client.get_run(run_id).data.tags
+        parent = tags.get("mlflow.parentRunId")
+        if parent:
+            tags = client.get_run(parent).data.tags
+    folder = Path(tags.get("folder", ""))
+    if not (folder / "job.json").exists():
+        raise StoreError(f"run {run_id}: its job folder {folder} is not on this machine")
+    return folder

@@ -6,6 +6,7 @@ is written to `filed.json` there, so that filing again adds nothing.
 
 import json
 import os
+import platform
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ def open_job(job: Job, store: Store) -> str:
     """
     client = connect(store)
     with translated(store):
-        run_id = _create_job_run(client, store, job)
+        run_id = _create_job_run(client, store, job, _this_process())
     _write_filed(job, {"store": store.uri, "complete": False, "job": run_id, "implementations": {}})
     return run_id
 
@@ -60,7 +61,7 @@ def file_job(job: Job, store: Store) -> dict[str, Any]:
         return filed
     client = connect(store)
     with translated(store):
-        run_id = filed.get("job") or _create_job_run(client, store, job)
+        run_id = filed.get("job") or _create_job_run(client, store, job, {})
         done: dict[str, str] = filed.get("implementations") or {}
         filed = {"store": store.uri, "complete": False, "job": run_id, "implementations": done}
         _write_filed(job, filed)
@@ -114,7 +115,7 @@ def file_sweep(sweep_id: str, jobs: list[Job], store: Store) -> str:
     return run.info.run_id
 
 
-def _create_job_run(client: "MlflowClient", store: Store, job: Job) -> str:
+def _create_job_run(client: "MlflowClient", store: Store, job: Job, process: dict[str, str]) -> str:
     run = client.create_run(
         experiment_id(client, store, job.kernel),
         start_time=_milliseconds(job.started),
@@ -122,8 +123,7 @@ def _create_job_run(client: "MlflowClient", store: Store, job: Job) -> str:
         tags={
             **contents.identity(job),
             "role": "job",
-            "pid": str(os.getpid()),
-            "boot_id": _boot_id(),
+            **process,
             "mlflow.source.name": job.command,
             "mlflow.source.type": "LOCAL",
         },
@@ -218,10 +218,14 @@ def _milliseconds(moment: str) -> int:
     return int(datetime.fromisoformat(moment).timestamp() * 1000)
 
 
-def _boot_id() -> str:
-    """Changes with every start of the machine: with host and pid it names one process for ever."""
-    path = Path("/proc/sys/kernel/random/boot_id")
-    return path.read_text().strip() if path.exists() else ""
+def _this_process() -> dict[str, str]:
+    """Names one process for ever, so that a run left RUNNING by a dead one can be told."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return {
+        "host": platform.node(),
+        "pid": str(os.getpid()),
+        "boot_id": boot.read_text().strip() if boot.exists() else "unknown",
+    }
 
 
 def _read_filed(job: Job) -> dict[str, Any]:

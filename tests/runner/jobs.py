@@ -28,24 +28,25 @@ from kernel_lab.runner.records import (
     Workload,
 )
 
+COMMIT = "5c39dc5aa0b1c2d3e4f5061728394a5b6c7d8e9f"
+SOFTWARE = {"python": "3.11.9", "torch": "2.13.0", "triton": "3.7.1", "cuda-core": None}
 ENVIRONMENT = {
     "gpu": {
         "name": "NVIDIA H200",
         "uuid": "GPU-0a1b2c3d-0000-1111-2222-333344445555",
         "capability": "9.0",
         "driver": "580.95.05",
-        "cuda_driver": "13.0",
-        "index": 0,
+        "cuda_runtime": "13.0",
     },
-    "host": {"name": "node17", "cpu": "Xeon", "cores": 16, "python": "3.11.9"},
-    "software": {"torch": "2.13.0", "triton": "3.7.1", "cuda_runtime": "13.0", "mlflow": "3.17.2"},
-    "code": {"commit": "5c39dc5aa0b1c2d3e4f5061728394a5b6c7d8e9f", "dirty": False},
+    "host": {"processor": "Xeon", "cores": 16},
+    "software": SOFTWARE,
+    "code": {"commit": COMMIT, "dirty": False},
 }
 CPU = {
     "gpu": {},
-    "host": {"name": "laptop", "cpu": "Ryzen", "cores": 8, "python": "3.11.9"},
-    "software": {"torch": "2.13.0", "triton": "3.7.1"},
-    "code": {"commit": "5c39dc5aa0b1c2d3e4f5061728394a5b6c7d8e9f", "dirty": True},
+    "host": {"processor": "Ryzen", "cores": 8},
+    "software": SOFTWARE,
+    "code": {"commit": COMMIT, "dirty": True},
 }
 
 
@@ -219,7 +220,7 @@ def gemm_job(folder, *, sizes=(512, 1024, 4096), experiment="bias_gelu_fusion", 
             ),
         ),
     )
-    job = Job(
+    return Job(
         id=job_id,
         folder=str(folder),
         signature="0f" * 16,
@@ -249,7 +250,6 @@ def gemm_job(folder, *, sizes=(512, 1024, 4096), experiment="bias_gelu_fusion", 
         records=tuple(records),
         judgement=Judgement(comparisons=tuple(compared), claim=claim),
     )
-    return job
 
 
 def chain_job(folder):

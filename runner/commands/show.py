@@ -1,0 +1,77 @@
+"""`klab show`: a job's table, or records in full."""
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from ..errors import ConfigError, unknown
+from ..folder import read_job
+from ..outputs import find_job, job_folders, latest_job, outputs
+from ..records import Job
+from ..report import record, table
+
+SUMMARY = "print a job's table, or its records in full"
+
+_CELL = re.compile(r"c[0-9a-f]{8}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Raises ConfigError for an id that is not there, StoreError for a folder that is broken."""
+    parser = argparse.ArgumentParser(
+        prog="klab show",
+        description=SUMMARY,
+        epilog="A cell id alone means the last job that holds that cell.",
+    )
+    parser.add_argument(
+        "id",
+        nargs="?",
+        default="",
+        help="JOB, CELL, JOB/CELL/IMPLEMENTATION or a job's folder; default: the last job",
+    )
+    asked = parser.parse_args(arguments)
+    job, cell, implementation = _resolve(asked.id)
+    console = Console(soft_wrap=True)
+    if not cell and not implementation:
+        table.render(job, console)
+        return 0
+    chosen = record.rows_of(job, cell=cell, implementation=implementation)
+    if not chosen:
+        known = [f"{row.cell.id}/{row.record.implementation}" for row in record.rows_of(job)]
+        raise unknown(f"job {job.id}", "/".join(filter(None, (cell, implementation))), known)
+    for place, row in enumerate(chosen):
+        if place:
+            console.print()
+        for line in record.lines(job, row):
+            console.print(line, highlight=False, markup=False)
+    return 0
+
+
+def _resolve(text: str) -> tuple[Job, str, str]:
+    """The job, the cell id and the implementation that an id names; empty: all."""
+    if not text:
+        return read_job(latest_job()), "", ""
+    if (Path(text) / "job.json").exists():
+        return read_job(find_job(text)), "", ""
+    first, *rest = text.split("/")
+    if _CELL.fullmatch(first):
+        return _last_with(first), first, "/".join(rest)
+    job = read_job(find_job(first))
+    if rest and not _CELL.fullmatch(rest[0]):
+        return job, "", "/".join(rest)
+    return job, rest[0] if rest else "", "/".join(rest[1:])
+
+
+def _last_with(cell: str) -> Job:
+    for folder in _newest_first():
+        job = read_job(folder)
+        if any(held.cell.id == cell for held in job.records):
+            return job
+    raise ConfigError(f"no job under {outputs()} holds the cell {cell}")
+
+
+def _newest_first() -> Iterator[Path]:
+    key = {folder: (folder / "job.json").stat().st_ctime for folder in job_folders()}
+    yield from sorted(key, key=lambda folder: key[folder], reverse=True)

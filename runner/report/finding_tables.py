@@ -1,0 +1,176 @@
+"""Tables in Markdown files, printed from findings between markers.
+
+<!-- findings: h200/bias_gelu_fusion -->     one finding, compact: a line a cell
+<!-- findings: all -->                       every finding, a line a record
+<!-- end -->
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError, unknown
+from ..records import Interval
+from .text import interval, number, percent
+
+Values = dict[str, Any]
+
+_MARKED = re.compile(
+    r"(?P<head><!-- findings: (?P<name>\S+) -->\n)(?P<body>.*?)(?P<end><!-- end -->)", re.DOTALL
+)
+_HEAD = re.compile(r"<!-- findings: \S+ -->")
+
+
+def read_findings(folder: Path) -> dict[str, Values]:
+    """Every finding by its name, `<gpu>/<file>`. Raises ConfigError for one that is no JSON."""
+    found = {}
+    for path in sorted(folder.glob("*/*.json")):
+        try:
+            found[f"{path.parent.name}/{path.stem}"] = json.loads(path.read_text())
+        except ValueError as error:
+            raise ConfigError(f"{path}: not JSON: {error}") from error
+    return found
+
+
+def filled(text: str, findings: dict[str, Values], *, source: str) -> str:
+    """The text with every marked stretch printed anew.
+
+    Raises ConfigError for a marker without an end and for a finding that is not there.
+    """
+    if len(_HEAD.findall(text)) != len(_MARKED.findall(text)):
+        raise ConfigError(f"{source}: a `<!-- findings: NAME -->` has no `<!-- end -->`")
+
+    def printed(found: re.Match[str]) -> str:
+        name = found["name"]
+        if name == "all":
+            body = "\n".join(full(name, values) for name, values in findings.items())
+        elif name in findings:
+            body = compact(name, findings[name])
+        else:
+            raise unknown(f"{source}: findings", name, ["all", *findings])
+        return f"{found['head']}{body}{found['end']}"
+
+    return _MARKED.sub(printed, text)
+
+
+def full(name: str, values: Values) -> str:
+    """A heading, what was measured on and with, a line a record, and the claim."""
+    heads = ["cell", "implementation", "latency us [95 %]", "speed-up [95 %]", "verdict"]
+    heads += ["GB/s", "TFLOP/s", "of floor", "launches"]
+    lines = [
+        [
+            _cell(row),
+            row["implementation"],
+            _latency(row) or _ended(row),
+            _speedup(row),
+            row["verdict"] or "",
+            _number(row["gbps"]),
+            _number(row["tflops"]),
+            percent(row["share_of_roof"]) if row["share_of_roof"] else "",
+            "" if row["launches"] is None else str(row["launches"]),
+        ]
+        for row in values["rows"]
+    ]
+    parts = [f"### {name}", values["question"], _source(values), _table(heads, lines, left=2)]
+    return "\n\n".join(part for part in [*parts, _claim(values)] if part) + "\n"
+
+
+def compact(name: str, values: Values) -> str:
+    """A line a cell, a column an implementation: its latency and its speed-up."""
+    names = list(dict.fromkeys(row["implementation"] for row in values["rows"]))
+    by_cell: dict[str, dict[str, Values]] = {}
+    for row in values["rows"]:
+        by_cell.setdefault(_cell(row), {})[row["implementation"]] = row
+    lines = [
+        [cell, *(_entry(rows[name]) if name in rows else "" for name in names)]
+        for cell, rows in by_cell.items()
+    ]
+    against = next((row["speedup"]["against"] for row in values["rows"] if row["speedup"]), None)
+    note = f"`{name}`: latency in us"
+    if against:
+        note += f" (speed-up against {against})"
+    table = _table(["cell", *names], lines, left=1)
+    return f"{note}. {_source(values)}\n\n{table}\n"
+
+
+def _entry(row: Values) -> str:
+    if row["latency_us"] is None:
+        return row["status"]
+    text = number(row["latency_us"]["median"])
+    if row["speedup"]:
+        text += f" ({number(row['speedup']['value'], 3)}x, {row['verdict']})"
+    return text if row["status"] == "ok" else f"{text} {row['status']}"
+
+
+def _cell(row: Values) -> str:
+    axes = [f"{axis}={value}" for axis, value in row["axes"].items()]
+    layout = [] if row["layout"] == "contiguous" else [row["layout"]]
+    return " ".join([*axes, row["dtype"], *layout])
+
+
+def _latency(row: Values) -> str:
+    """With the status where the time is there but not `ok`."""
+    if row["latency_us"] is None:
+        return ""
+    text = interval(Interval(**row["latency_us"]))
+    return text if row["status"] == "ok" else f"{text} {row['status']}"
+
+
+def _ended(row: Values) -> str:
+    return f"{row['status']}: {row['reason']}" if row["reason"] else row["status"]
+
+
+def _speedup(row: Values) -> str:
+    speedup = row["speedup"]
+    if speedup is None:
+        return ""
+    value = Interval(median=speedup["value"], low=speedup["low"], high=speedup["high"])
+    return interval(value, 3)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else number(value, 3)
+
+
+def _source(values: Values) -> str:
+    """Device, date, versions, commit and protocol: no table stands without them."""
+    environment, protocol = values["environment"], values["protocol"]
+    versions = [
+        f"{name} {environment[key]}"
+        for name, key in (
+            ("driver", "driver"),
+            ("CUDA", "cuda"),
+            ("torch", "torch"),
+            ("triton", "triton"),
+        )
+        if environment.get(key)
+    ]
+    ways = "; ".join(
+        ", ".join(part for part in (way["quantity"], way["state"], way["timer"]) if part)
+        for way in protocol["latency"]
+    )
+    sampling = f"protocol {protocol.get('name', '?')}"
+    if protocol.get("rounds"):
+        sampling += f", {protocol['rounds']} rounds"
+    commit = f"commit {values['commit'][:10]}" if values["commit"] else "commit unknown"
+    device = environment.get("device") or environment.get("target") or "device unknown"
+    return ", ".join([device, values["date"], *versions, commit, sampling, ways]) + "."
+
+
+def _claim(values: Values) -> str:
+    claim = values["claim"]
+    if claim is None:
+        return ""
+    lines = [f"Claim: **{claim['verdict']}**."]
+    lines += [
+        f"- {found['expectation']}: {found['verdict']}, {found['seen']}"
+        for found in claim["expectations"]
+    ]
+    return "\n".join(lines)
+
+
+def _table(heads: list[str], lines: list[list[str]], *, left: int) -> str:
+    rule = ["---"] * left + ["--:"] * (len(heads) - left)
+    cells = [[" ".join(text.split()).replace("|", "\\|") for text in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [heads, rule, *cells])

@@ -1,0 +1,194 @@
+"""A job's findings as strict JSON: what is kept in the repository of a run.
+
+    <findings>/<gpu>/<experiment>[-SHAPES][-DTYPE].json
+
+A finding holds the experiment, what was measured on and with, a row a record, and the claim's
+verdict; no host names and no paths. The `gpu` folder is the target's name without the form factor
+(`h200_sxm` -> `h200`), or `cpu`.
+"""
+
+import hashlib
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError
+from ..records import Interval, Job, JobStatus
+from ..results import Row, rows
+
+Values = dict[str, Any]
+
+
+def finding(job: Job) -> Values:
+    """The finding of a job that ended. Raises ConfigError where it is no whole answer."""
+    _whole(job)
+    claim = job.judgement.claim
+    environment = job.environment
+    return _strict(
+        {
+            "experiment": job.experiment,
+            "question": job.question,
+            "command": job.command,
+            "date": (job.ended or job.started)[:10],
+            "commit": _commit(environment.get("code") or {}),
+            "environment": _environment(job),
+            "protocol": _protocol(job),
+            "rows": [_row(row) for row in rows(job)],
+            "claim": None
+            if claim is None
+            else {
+                "verdict": claim.verdict.value,
+                "expectations": [
+                    {
+                        "expectation": found.expectation,
+                        "verdict": found.verdict.value,
+                        "seen": found.seen,
+                    }
+                    for found in claim.findings
+                ],
+            },
+        }
+    )
+
+
+def _whole(job: Job) -> None:
+    where = f"job {job.id}"
+    if job.status in (JobStatus.running, JobStatus.killed):
+        raise ConfigError(f"{where} is {job.status.value}: a finding is of a job that ended")
+    if not job.records:
+        raise ConfigError(f"{where} has no records")
+    mode = job.config.get("mode", "run")
+    if mode != "run":
+        raise ConfigError(f"{where} has mode={mode}: a finding needs times, mode=run")
+    if job.config.get("cell"):
+        raise ConfigError(f"{where} ran cell={job.config['cell']} only: a finding is of all cells")
+
+
+def _commit(code: Values) -> str | None:
+    commit = code.get("commit")
+    return f"{commit}-dirty" if commit and code.get("dirty") else commit
+
+
+def _environment(job: Job) -> Values:
+    """What a reader must know to compare: the device and the versions, none of the host's names."""
+    gpu = job.environment.get("gpu") or {}
+    host = job.environment.get("host") or {}
+    software = job.environment.get("software") or {}
+    device = next((record.device for record in job.records if record.device), None)
+    values = {
+        "target": next((record.target for record in job.records if record.target), None),
+        "device": gpu.get("name") or device,
+        "capability": gpu.get("capability"),
+        "driver": gpu.get("driver"),
+        "cuda": gpu.get("cuda_runtime"),
+        "cpu": host.get("processor"),
+        "python": software.get("python"),
+        "torch": software.get("torch"),
+        "triton": software.get("triton"),
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _protocol(job: Job) -> Values:
+    """The protocol's name, and what each way of timing in this job was."""
+    timed = [record.timing for record in job.records if record.timing]
+    ways = dict.fromkeys((t.headline, t.state, t.timer, t.cache) for t in timed)
+    return {
+        **{k: v for k, v in (job.config.get("protocol") or {}).items() if v is not None},
+        "rounds": max((len(timing.rounds_us) for timing in timed), default=None),
+        "latency": [
+            {"quantity": quantity, "state": state, "timer": timer, "cache": cache}
+            for quantity, state, timer, cache in ways
+        ],
+    }
+
+
+def _row(row: Row) -> Values:
+    record, compared, workload = row.record, row.comparison, row.record.cell.workload
+    return {
+        "kernel": record.cell.kernel,
+        "cell": record.cell.id,
+        "axes": workload.axes,
+        "dtype": workload.dtype,
+        "layout": workload.layout,
+        "implementation": record.implementation,
+        "status": record.status.value,
+        "reason": record.reason or None,
+        "latency_us": _interval(row.latency),
+        "busy_us": row.traced.busy_us if row.traced else None,
+        "speedup": None
+        if compared is None
+        else {
+            "value": compared.speedup.median,
+            "low": compared.speedup.low,
+            "high": compared.speedup.high,
+            "against": compared.against,
+        },
+        "gbps": row.gbps,
+        "tflops": row.tflops,
+        "bound": record.cost.bound if record.cost else None,
+        "share_of_roof": row.share_of_floor,
+        "launches": row.launches,
+        "kernels": list(row.kernels) if row.traced else None,
+        "error": record.correctness.max_error if record.correctness else None,
+        "verdict": compared.verdict.value if compared else None,
+    }
+
+
+def _interval(value: Interval | None) -> Values | None:
+    if value is None:
+        return None
+    return {"median": value.median, "low": value.low, "high": value.high}
+
+
+def _strict(value: Any) -> Any:
+    """JSON has no NaN: what is not finite is null. Six significant digits hold every reading."""
+    if isinstance(value, dict):
+        return {key: _strict(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(inner) for inner in value]
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
+
+
+def place(job: Job) -> Path:
+    """Where the finding stands below the findings folder: `h200/NAME.json`.
+
+    Runs of one experiment that differ by overrides of shapes or dtype have names of their own.
+    """
+    name = job.experiment if job.experiment != "adhoc" else f"adhoc-{job.kernel}"
+    overrides = [override.lstrip("+~") for override in job.overrides]
+    config = job.config
+    for group in ("shapes", "dtype"):
+        if any(override.startswith(f"{group}=") for override in overrides):
+            name += f"-{(config.get(group) or {}).get('name') or 'own'}"
+        details = sorted(o for o in overrides if o.startswith((f"{group}.", f"{group}@")))
+        if details:
+            name += f"-{hashlib.sha256(';'.join(details).encode()).hexdigest()[:6]}"
+    return Path(gpu_folder(job)) / f"{_file_name(name)}.json"
+
+
+def gpu_folder(job: Job) -> str:
+    """The target's name without its form factor."""
+    target = next((record.target for record in job.records if record.target), "")
+    target = target or str((job.config.get("target") or {}).get("name") or "")
+    if target in ("", "auto"):
+        product = (job.environment.get("gpu") or {}).get("name")
+        target = product.removeprefix("NVIDIA ") if product else "cpu"
+    return _file_name(target.lower().removesuffix("_sxm"))
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", text)
+
+
+def write_finding(job: Job, findings: Path) -> Path:
+    """Writes the finding below the findings folder, in place of an earlier one. Its path."""
+    path = findings / place(job)
+    text = json.dumps(finding(job), indent=1, allow_nan=False) + "\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
