@@ -286,11 +286,10 @@ if triton is not None:
 
     def _prune(configs: Any, named: dict[str, Any], **kwargs: Any) -> list["triton.Config"]:
         a = named["a_ptr"]
-        device = torch.cuda.get_device_properties(a.device)
+        utils = triton.runtime.driver.active.utils  # pyrefly: ignore[missing-attribute]
+        shared_bytes = utils.get_device_properties(a.get_device())["max_shared_mem"]
         tensor_cores = a.dtype != torch.float32 or kwargs["INPUT_PRECISION"] == "tf32"
-        return candidates(
-            named["M"], a.element_size(), tensor_cores, device.shared_memory_per_block_optin
-        )
+        return candidates(named["M"], a.element_size(), tensor_cores, shared_bytes)
 
     _with_even_k = triton.heuristics({"EVEN_K": lambda args: args["K"] % args["BLOCK_K"] == 0})(
         _gemm_kernel
@@ -346,7 +345,7 @@ def triton_fused(a: Tensor, b: Tensor, bias: Tensor | None, *, act: str) -> Tens
         "INPUT_PRECISION": _input_precision(a),
     }
 
-    def grid(meta: dict[str, Any]) -> tuple[int]:
+    def grid(meta: dict[str, Any]) -> tuple[Any]:
         return (triton.cdiv(M, meta["BLOCK_M"]) * triton.cdiv(N, meta["BLOCK_N"]),)
 
     if a.is_cuda:
@@ -364,4 +363,4 @@ def _tuning() -> str:
     return f"{tiles} num_warps={best.num_warps} num_stages={best.num_stages}"
 
 
-triton_fused.tuning = _tuning
+triton_fused.tuning = _tuning  # pyrefly: ignore[missing-attribute]

@@ -80,6 +80,12 @@ def folded(x: Tensor, *, factors: int) -> Tensor:
 if triton is not None:
 
     @triton.jit
+    def _chain(y, FACTORS: tl.constexpr):
+        for i in tl.static_range(len(FACTORS)):
+            y = y * FACTORS[i]
+        return y
+
+    @triton.jit
     def _scale_chain_kernel(
         x_ptr,
         y_ptr,
@@ -94,15 +100,11 @@ if triton is not None:
         # Whole blocks go without a mask: with one, a length that 16 does not divide would cut
         # every access of 16 bytes into single elements.
         if start + BLOCK_SIZE <= n_elements:
-            y = tl.load(x_ptr + offsets * x_stride).to(tl.float32)
-            for i in tl.static_range(len(FACTORS)):
-                y = y * FACTORS[i]
+            y = _chain(tl.load(x_ptr + offsets * x_stride).to(tl.float32), FACTORS)
             tl.store(y_ptr + offsets, y.to(y_ptr.dtype.element_ty))
         else:
             mask = offsets < n_elements
-            y = tl.load(x_ptr + offsets * x_stride, mask=mask).to(tl.float32)
-            for i in tl.static_range(len(FACTORS)):
-                y = y * FACTORS[i]
+            y = _chain(tl.load(x_ptr + offsets * x_stride, mask=mask).to(tl.float32), FACTORS)
             tl.store(y_ptr + offsets, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
@@ -118,7 +120,8 @@ def triton_fused(x: Tensor, *, factors: int) -> Tensor:
     n_elements = x.numel()
     if n_elements == 0:
         return y
-    block_size = 8192 // x.element_size()
+    # the interpreter pays by the block, not by the element
+    block_size = 8192 // x.element_size() if x.is_cuda else 65536
     _scale_chain_kernel[(triton.cdiv(n_elements, block_size),)](
         x,
         y,
