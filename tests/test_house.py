@@ -33,15 +33,17 @@ FLOORS = {
     "provenance": 2,
     "question": 2,
     "judge": 2,
+    "traced": 3,
     "worker": 3,
     "inline": 4,
     "supervisor": 5,
-    "tracking": 5,
-    "report": 5,
     "job": 6,
-    "commands": 7,
-    "cli": 8,
-    "__main__": 9,
+    "tracking": 6,
+    "report": 6,
+    "preparing": 7,
+    "commands": 8,
+    "cli": 9,
+    "__main__": 10,
 }
 
 # Where in runner/ a library may be imported, at any depth of the file.
