@@ -144,9 +144,7 @@ def _refuse_name(overrides: Sequence[str]) -> None:
             raise ConfigError(f"{override}: it is the experiment file's name and cannot be set.")
 
 
-def to_experiment(
-    config: DictConfig, found: Library, overrides: Sequence[str] = ()
-) -> Experiment:
+def to_experiment(config: DictConfig, found: Library, overrides: Sequence[str] = ()) -> Experiment:
     """A composed config (without Hydra's own node) as plain, checked dataclasses.
 
     Raises ConfigError with key, value and choices.

@@ -69,9 +69,7 @@ def _stage(key: str, given: dict[str, Any]) -> Stage:
     return Stage(name=stage.name, kind=stage.kind, **counts)
 
 
-def floor(
-    stages: tuple[Stage, ...], target: Target, peak: str
-) -> tuple[float | None, str | None]:
+def floor(stages: tuple[Stage, ...], target: Target, peak: str) -> tuple[float | None, str | None]:
     """The sum over stages of max(FLOPs/peak, bytes/bandwidth) in us, and what bounds the total.
 
     None where the target's datasheet says nothing: `cpu`, an unknown GPU, a missing peak.

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from ..errors import ConfigError
+from ..schema import Device, Target
 
 ROOT = Path(__file__).resolve().parents[2]
 """The checkout, or the installed package `kernel_lab`: holds conf/ and experiments/."""
@@ -172,9 +173,7 @@ def _entry(group: str, path: Path) -> Entry:
         return Entry(**common, error=f"a mapping is meant, not {type(node).__name__}")
     if group == "experiment" and "experiment_name" in node:
         return Entry(**common, error="experiment_name is the file's name; remove the key")
-    return Entry(
-        **common, doc=_doc(group, text, node), package=_package(group, text), node=node
-    )
+    return Entry(**common, doc=_doc(group, text, node), package=_package(group, text), node=node)
 
 
 def _package(group: str, text: str) -> str | None:
@@ -197,6 +196,22 @@ def _doc(group: str, text: str, node: Mapping[str, Any]) -> str:
         if comment and not comment.startswith(("@package", "klab ")):
             return comment
     return ""
+
+
+def targets(library: Library) -> list[Target]:
+    """Every target that can be read, as plain values. Raises ConfigError for a wrong one."""
+    found = []
+    for name in library.names("target"):
+        entry = library.entries["target"][name]
+        if entry.error:
+            continue
+        values = {**entry.node, "name": name}
+        try:
+            kind = values.get("kind")
+            found.append(Target(**{**values, "kind": Device(kind) if kind else None}))
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{entry.path}: {error}") from error
+    return found
 
 
 def broken(library: Library, group: str, names: Sequence[str]) -> ConfigError | None:

@@ -104,7 +104,11 @@ def _product(kernel: Kernel, shapes: Shapes, key: str) -> Iterator[Shape]:
 
 
 def _combinations(
-    kernel: Kernel, product: Mapping[str, list[Any]], zipped: list[list[str]], key: str, zip_key: str
+    kernel: Kernel,
+    product: Mapping[str, list[Any]],
+    zipped: list[list[str]],
+    key: str,
+    zip_key: str,
 ) -> Iterator[dict[str, Any]]:
     group_of: dict[str, tuple[str, ...]] = {}
     for group in zipped:
@@ -190,7 +194,9 @@ def _fields(
     swept = [name for name in ("tokens", "batch", "kv_len") if name in used]
     for name in swept:
         if not getattr(shapes, name):
-            raise ConfigError(f"{key}.{name}: empty, but {workload} needs it; e.g. {name}: [1, 16].")
+            raise ConfigError(
+                f"{key}.{name}: empty, but {workload} needs it; e.g. {name}: [1, 16]."
+            )
     for parts in itertools.product(*(getattr(shapes, name) for name in swept)):
         yield model | {"tp": shapes.tp} | dict(zip(swept, parts, strict=True))
 

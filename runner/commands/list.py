@@ -1,0 +1,77 @@
+"""`klab list`: what can be named, with a line on each. Composes nothing."""
+
+import json
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ..errors import unknown
+from ..question import library as libraries
+from .arguments import parse
+
+SUMMARY = "kernels, experiments, shapes, targets ... that can be named"
+
+PLURALS = {
+    "kernels": "kernel",
+    "experiments": "experiment",
+    "shapes": "shapes",
+    "models": "model",
+    "dtypes": "dtype",
+    "targets": "target",
+    "protocols": "protocol",
+    "traces": "trace",
+    "trackings": "tracking",
+    "implementations": "implementation",
+}
+
+HELP = f"""klab list [--json] [--config-dir FOLDER] [{"|".join(PLURALS)}]
+
+{SUMMARY}
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Lists the groups named, or all. Raises ConfigError for a group that is none."""
+    arguments = parse(argv, flags=("--json",))
+    if arguments.help:
+        sys.stdout.write(HELP)
+        return 0
+    singular = set(PLURALS.values())
+    for word in arguments.overrides:
+        if word not in PLURALS and word not in singular:
+            raise unknown("klab list", word, PLURALS)
+    asked = [PLURALS.get(word, word) for word in arguments.overrides] or list(PLURALS.values())
+    library = libraries.read(arguments.config_dirs)
+    rows = [row for group in asked for row in _rows(library, group)]
+    if "--json" in arguments.flags:
+        sys.stdout.write(json.dumps(rows, indent=1) + "\n")
+        return 0
+    console = Console() if sys.stdout.isatty() else Console(width=200)
+    for group in dict.fromkeys(row["group"] for row in rows):
+        console.print(f"[bold]{escape(group)}[/]=")
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for row in rows:
+            if row["group"] == group:
+                table.add_row("  " + escape(row["name"]), escape(row["doc"]))
+        console.print(table)
+    for group in asked:
+        if not any(row["group"].split("/")[0] == group for row in rows):
+            console.print(f"[bold]{escape(group)}[/]= (none)")
+    return 0
+
+
+def _rows(library: libraries.Library, group: str) -> list[dict[str, str]]:
+    groups = [g for g in library.groups() if g == group or g.startswith(f"{group}/")]
+    return [
+        {
+            "group": g,
+            "name": entry.name,
+            "doc": f"cannot be read: {entry.error}" if entry.error else entry.doc,
+            "path": str(entry.path),
+        }
+        for g in groups
+        for _, entry in sorted(library.entries[g].items())
+    ]

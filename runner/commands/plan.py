@@ -1,0 +1,217 @@
+"""`klab plan`: what a run would do and what it must cost, for any target, without a GPU."""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ..device import gpus, settle
+from ..errors import ConfigError, TargetError
+from ..question import library as libraries
+from ..question.compose import compose, compose_jobs
+from ..question.costs import cost_of
+from ..question.plan import Plan, plan
+from ..records import Cost, PlannedCell
+from ..schema import Device, Experiment
+from .arguments import Arguments, parse
+
+SUMMARY = "cells, skips and floor times of a question on any target, without running it"
+
+HELP = f"""klab plan [--json] [-m] [--config-dir FOLDER] OVERRIDES...
+
+{SUMMARY}
+
+  klab plan kernel=scale_chain shapes.product.N=[1e9] dtype=fp32 target=h100_sxm
+  klab plan -m experiment=NAME dtype=bf16,fp16
+
+Floor times are the sum over stages of max(FLOPs / peak, bytes / bandwidth) by the target's
+datasheet. klab list shows what can be named.
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Plans every job of the command. Raises ConfigError before anything is printed."""
+    arguments = parse(argv, flags=("--json",))
+    if arguments.help:
+        sys.stdout.write(HELP)
+        return 0
+    found = libraries.read(arguments.config_dirs)
+    for folder in found.python_path:
+        if folder not in sys.path:
+            sys.path.append(folder)
+    planned = [_planned(job, experiment, found) for job, experiment in _jobs(arguments)]
+    if "--json" in arguments.flags:
+        text = json.dumps({"jobs": [_values(*job) for job in planned]}, indent=1, allow_nan=False)
+        sys.stdout.write(text + "\n")
+        return 0
+    console = Console() if sys.stdout.isatty() else Console(width=200)
+    for job in planned:
+        _show(console, *job)
+    return 0
+
+
+Planned = tuple[Sequence[str], Experiment, Plan, dict[tuple[str, str], Cost]]
+
+
+def _jobs(arguments: Arguments) -> list[tuple[list[str], Experiment]]:
+    if arguments.multirun:
+        return compose_jobs(arguments.overrides, arguments.config_dirs)
+    overrides = list(arguments.overrides)
+    return [(overrides, compose(overrides, arguments.config_dirs))]
+
+
+def _planned(job: Sequence[str], experiment: Experiment, found: libraries.Library) -> Planned:
+    target = experiment.target
+    if target.kind is None:
+        known = libraries.targets(found)
+        try:
+            target, _ = settle(target, known, gpus(), experiment.device)
+        except TargetError as error:
+            raise ConfigError(f"{error} Or plan for a GPU by name: target=NAME.") from error
+    experiment = dataclasses.replace(experiment, target=target)
+    done = plan(experiment, experiment.target.kind or Device.cpu)
+    costs = {
+        (p.cell.id, name): cost_of(experiment, p.cell, name)
+        for p in done.cells
+        for name in _names(p)
+    }
+    return job, experiment, done, costs
+
+
+def _names(planned: PlannedCell) -> list[str]:
+    return [*planned.implementations, *(skip.implementation for skip in planned.skips)]
+
+
+def _show(
+    console: Console,
+    job: Sequence[str],
+    experiment: Experiment,
+    done: Plan,
+    costs: dict[tuple[str, str], Cost],
+) -> None:
+    target, dtype = experiment.target, experiment.dtype
+    console.print(f"[bold]{escape(experiment.experiment_name)}[/]  {escape(' '.join(job))}")
+    if experiment.question:
+        console.print(escape(experiment.question))
+    line = f"{experiment.kernel.name}, {dtype.name} on {target.name}"
+    peak = target.peak_tflops.get(dtype.peak)
+    if target.kind == Device.cuda and peak and target.bandwidth_gbps:
+        line += (
+            f": {peak:g} TFLOP/s, {target.bandwidth_gbps:g} GB/s, "
+            f"ridge {peak * 1e3 / target.bandwidth_gbps:.0f} FLOP/byte"
+        )
+    else:
+        line += ": no floor times, the datasheet has no such peak or bandwidth"
+    console.print(line)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("cell", "workload", "implementation"):
+        table.add_column(name, overflow="fold")
+    for name in ("FLOP", "bytes", "stages", "FLOP/byte", "floor", "bound"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for planned in done.cells:
+        reasons = {skip.implementation: skip.reason for skip in planned.skips}
+        first = True
+        for name in _names(planned):
+            cost = costs[planned.cell.id, name]
+            workload = planned.cell.workload
+            label = f"{workload.name} {workload.label}".strip()
+            table.add_row(
+                planned.cell.id if first else "",
+                escape(label) if first else "",
+                escape(name),
+                _si(cost.flops),
+                _si(cost.bytes, "B"),
+                str(len(cost.stages)),
+                "" if cost.intensity is None else f"{cost.intensity:.3g}",
+                "" if cost.floor_us is None else _duration(cost.floor_us),
+                cost.bound or "",
+                escape(f"unsupported: {reasons[name]}") if name in reasons else "",
+                style="dim" if name in reasons else None,
+            )
+            first = False
+    console.print(table)
+    for note in done.notes:
+        console.print(f"note: {escape(note)}")
+    for left_out in done.excluded:
+        console.print(escape(f"excluded: {left_out.workload.label} ({left_out.condition})"))
+    if done.duplicates:
+        console.print(f"duplicates dropped: {done.duplicates}")
+    runs = sum(len(planned.implementations) for planned in done.cells)
+    skipped = sum(len(planned.skips) for planned in done.cells)
+    console.print(f"{len(done.cells)} cells, {runs} to run, {skipped} unsupported")
+
+
+def _si(value: float, unit: str = "") -> str:
+    for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= scale:
+            return f"{value / scale:.4g} {prefix}{unit}"
+    return f"{value:g} {unit}".rstrip()
+
+
+def _duration(us: float) -> str:
+    if us >= 1e6:
+        return f"{us / 1e6:.3g} s"
+    return f"{us / 1e3:.3g} ms" if us >= 1e3 else f"{us:.3g} us"
+
+
+def _values(
+    job: Sequence[str],
+    experiment: Experiment,
+    done: Plan,
+    costs: dict[tuple[str, str], Cost],
+) -> dict[str, Any]:
+    """The plan as JSON holds it; every number finite, what is unknown null."""
+    return {
+        "overrides": list(job),
+        "experiment": experiment.experiment_name,
+        "question": experiment.question,
+        "kernel": experiment.kernel.name,
+        "dtype": experiment.dtype.name,
+        "target": experiment.target.name,
+        "notes": list(done.notes),
+        "duplicates": done.duplicates,
+        "excluded": [
+            {"axes": e.workload.axes, "layout": e.workload.layout, "condition": e.condition}
+            for e in done.excluded
+        ],
+        "cells": [_cell(planned, costs) for planned in done.cells],
+    }
+
+
+def _cell(planned: PlannedCell, costs: dict[tuple[str, str], Cost]) -> dict[str, Any]:
+    workload = planned.cell.workload
+    reasons = {skip.implementation: skip for skip in planned.skips}
+    rows = []
+    for name in _names(planned):
+        cost, skip = costs[planned.cell.id, name], reasons.get(name)
+        rows.append(
+            {
+                "implementation": name,
+                "status": skip.status.value if skip else "planned",
+                "reason": skip.reason if skip else "",
+                "flops": cost.flops,
+                "bytes": cost.bytes,
+                "bytes_read": cost.bytes_read,
+                "bytes_written": cost.bytes - cost.bytes_read,
+                "stages": [dataclasses.asdict(stage) for stage in cost.stages],
+                "flop_per_byte": cost.intensity,
+                "ridge": cost.ridge,
+                "floor_us": cost.floor_us,
+                "bound": cost.bound,
+            }
+        )
+    return {
+        "id": planned.cell.id,
+        "index": planned.cell.index,
+        "label": workload.label,
+        "name": workload.name,
+        "axes": workload.axes,
+        "layout": workload.layout,
+        "implementations": rows,
+    }
