@@ -1,0 +1,89 @@
+"""The private line between supervisor and worker: JSON messages over a Unix socket.
+
+A socket's path survives every wrapper (a profiler, a shell, `env -i`), and nothing that a kernel
+prints can reach it. One message is one line.
+"""
+
+import json
+import os
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+
+class Channel:
+    """One end of the line."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._pending = b""
+
+    def fileno(self) -> int:
+        return self._connection.fileno()
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Sends one message. Raises OSError where the other end is gone."""
+        self._connection.sendall(json.dumps(message, allow_nan=False).encode() + b"\n")
+
+    def receive(self) -> dict[str, Any] | None:
+        """Waits for one message; None when the other end is gone."""
+        while b"\n" not in self._pending:
+            try:
+                part = self._connection.recv(1 << 20)
+            except OSError:
+                return None
+            if not part:
+                return None
+            self._pending += part
+        line, self._pending = self._pending.split(b"\n", 1)
+        return json.loads(line)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a whole message was read already and waits here."""
+        return b"\n" in self._pending
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def connect(path: str) -> Channel:
+    """The worker's end."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(path)
+    return Channel(connection)
+
+
+class Listener:
+    """The supervisor's end until the worker has called; its folder goes when it closes."""
+
+    def __init__(self) -> None:
+        # a socket's path may hold 108 bytes: a short folder of its own, wherever outputs lie
+        self._folder = tempfile.mkdtemp(prefix="klab-")
+        self.path = str(Path(self._folder) / "s")
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.bind(self.path)
+        self._socket.listen(1)
+        os.set_inheritable(self._socket.fileno(), False)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def accept(self) -> Channel:
+        connection, _ = self._socket.accept()
+        return Channel(connection)
+
+    def __enter__(self) -> "Listener":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._socket.close()
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,234 @@
+"""`klab run`: the Hydra application. Every job is composed and checked before the first starts."""
+
+import argparse
+import json
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+from rich.console import Console
+
+from ..errors import KlabError
+from ..folder import JobFolder, read_job
+from ..job import JobRun, Request, describe, exit_code
+from ..outputs import outputs, run_folder, sweep_folder
+from ..preparing import Preparer
+from ..question.compose import (
+    CONFIG_NAME,
+    VERSION_BASE,
+    compose,
+    compose_jobs,
+    register,
+    to_experiment,
+)
+from ..records import Job
+from ..report.progress import Reporter
+from ..report.summary import closing, job_json
+from ..report.table import render
+from ..report.write import write_report
+from ..tracking.filing import Filing
+
+SUMMARY = "run an experiment (-m: every combination of comma-separated choices)"
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP: ends a job as Ctrl-C does."""
+
+
+class Command:
+    """One `klab run` from its words to its exit code."""
+
+    def __init__(self, asked: argparse.Namespace) -> None:
+        self._asked = asked
+        self._overrides: list[str] = asked.overrides
+        self._multirun: bool = asked.multirun
+        stream = sys.stderr if asked.json else sys.stdout
+        self._console = Console(file=stream, soft_wrap=True)
+        self._found = register(asked.config_dir)
+        self._preparer = Preparer(asked.config_dir, self._found.python_path)
+        self._id = _new_id("sweep" if self._multirun else "run")
+        self._jobs: list[Job] = []
+        self._errors: list[KlabError] = []
+        self._interrupt: KeyboardInterrupt | None = None
+        self._filing: Filing | None = None
+
+    def run(self) -> int:
+        """Checks all, runs all, reports all. Raises ConfigError before the first job."""
+        requests = self._prepare_all()
+        self._filing = Filing(
+            requests[0].experiment.tracking, [r.experiment.kernel.name for r in requests], outputs()
+        )
+        for warning in self._filing.warnings:
+            self._print(warning)
+        folder = (sweep_folder if self._multirun else run_folder)(self._id)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()  # exclusively: two commands never share a folder
+        handlers = {n: signal.signal(n, _terminate) for n in (signal.SIGTERM, signal.SIGHUP)}
+        try:
+            self._hydra(folder)
+        except KeyboardInterrupt as interrupt:
+            self._interrupt = interrupt
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+        return self._finish()
+
+    def _prepare_all(self) -> list[Request]:
+        """Composes and checks every job of the command, as Hydra will compose them."""
+        dirs = self._asked.config_dir
+        if self._multirun:
+            composed = compose_jobs(self._overrides, dirs)
+        else:
+            composed = [(self._overrides, compose(self._overrides, dirs))]
+        requests = []
+        for number, (overrides, experiment) in enumerate(composed):
+            try:
+                requests.append(
+                    self._preparer.request(
+                        experiment,
+                        job_id=self._job_id(number),
+                        overrides=overrides,
+                        sweep_id=self._id if self._multirun else None,
+                    )
+                )
+            except KlabError as error:
+                if len(composed) == 1:
+                    raise
+                text = f"job {number + 1} of {len(composed)} ({' '.join(overrides)}): {error}"
+                raise type(error)(text) from error
+        return requests
+
+    def _job_id(self, number: int) -> str:
+        return f"{self._id}-{number}" if self._multirun else self._id
+
+    def _hydra(self, folder: Path) -> None:
+        """Hands over to Hydra, which calls `_task` once a job."""
+        places = [_quoted("hydra.run.dir", str(folder))]
+        flags: list[str] = []
+        if self._multirun:
+            flags = ["--multirun"]
+            places = [
+                _quoted("hydra.sweep.dir", str(folder)),
+                f"hydra.sweep.subdir={self._id}-${{hydra.job.num}}",
+            ]
+        os.environ["HYDRA_FULL_ERROR"] = "1"
+        application = hydra.main(
+            config_path=None, config_name=CONFIG_NAME, version_base=VERSION_BASE
+        )(self._task)
+        before = sys.argv
+        sys.argv = ["klab", *flags, *self._overrides, *places]
+        try:
+            application()
+        finally:
+            sys.argv = before
+
+    def _task(self, config: DictConfig) -> None:
+        """One job of Hydra's. An error of one job is kept, and the next job runs."""
+        hydra_config = HydraConfig.get()
+        number = int(hydra_config.job.num) if self._multirun else 0
+        overrides = list(hydra_config.overrides.task)
+        request = self._preparer.request(
+            to_experiment(config, self._found, overrides),
+            job_id=self._job_id(number),
+            overrides=overrides,
+            sweep_id=self._id if self._multirun else None,
+        )
+        folder = sweep_folder(self._id) / request.id if self._multirun else run_folder(self._id)
+        try:
+            self._one(request, JobFolder(folder))
+        except KlabError as error:
+            self._errors.append(error)
+            self._print(f"{request.id}: {error}")
+
+    def _one(self, request: Request, folder: JobFolder) -> None:
+        assert self._filing is not None
+        job = describe(request, str(folder.path))
+        folder.write_job(job)
+        self._filing.open(job)
+        for note in request.plan.notes:
+            self._print(note)
+        reporter = Reporter(self._console, job, len(request.plan.cells), quiet=self._asked.quiet)
+        try:
+            JobRun(request, job, folder, reporter.progress, reporter.cell_done).run()
+        finally:
+            reporter.close()
+            done = read_job(folder.path)
+            self._jobs.append(done)
+            write_report(done)
+            self._filing.file(done)
+        if not self._asked.quiet and not self._asked.json:
+            render(done, self._console)
+
+    def _finish(self) -> int:
+        assert self._filing is not None
+        if self._multirun:
+            self._filing.roll_up(self._id, self._jobs)
+        for warning in self._filing.warnings_since():
+            self._print(warning)
+        if self._asked.json:
+            json.dump([job_json(job) for job in self._jobs], sys.stdout, indent=1, allow_nan=False)
+            sys.stdout.write("\n")
+        elif not self._asked.quiet:
+            for line in closing(self._jobs, self._id, self._filing.where):
+                self._print(line)
+        if self._interrupt is not None:
+            self._print("interrupted; what was measured is kept")
+            return 143 if isinstance(self._interrupt, Terminated) else 130
+        strict = [bool(job.config.get("strict")) for job in self._jobs]
+        codes = [exit_code(job, strict=s) for job, s in zip(self._jobs, strict, strict=True)]
+        codes += [error.exit_code for error in self._errors]
+        return max(codes, default=0)
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code. Raises ConfigError before any job starts."""
+    return Command(parse(arguments)).run()
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Flags anywhere among the overrides; everything else is an override of Hydra's grammar."""
+    parser = argparse.ArgumentParser(
+        prog="klab run",
+        description=SUMMARY,
+        epilog="klab list shows what there is to choose from; klab plan says what a run would do.",
+    )
+    parser.add_argument("-m", "--multirun", action="store_true", help="run every combination")
+    parser.add_argument(
+        "--config-dir",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a folder of your own with kernel/, shapes/, experiments/ ...; may be repeated",
+    )
+    parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
+    parser.add_argument("--quiet", action="store_true", help="print warnings and errors only")
+    parser.add_argument(
+        "overrides", nargs="*", metavar="KEY=VALUE", help="e.g. experiment=quickstart"
+    )
+    return parser.parse_intermixed_args(list(arguments))
+
+
+def _new_id(kind: str) -> str:
+    """Sorts by time, begins with a letter, and is not made twice in the same second."""
+    now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return f"{kind}-{now}-{secrets.token_hex(2)}"
+
+
+def _quoted(key: str, value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{key}='{escaped}'"
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Terminated(number)

@@ -1,0 +1,132 @@
+"""Which GPU this machine has, and whether it is the experiment's target. NVML only, never CUDA.
+
+Asked before any job starts: a target that is not here ends the command with both named.
+"""
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import TargetError
+from .schema import Device, Target
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gpu:
+    """A GPU that the driver shows to this user."""
+
+    index: int
+    name: str
+    uuid: str
+    capability: str
+    memory_bytes: int
+
+
+def gpus() -> list[Gpu]:
+    """The GPUs of this machine, as CUDA_VISIBLE_DEVICES leaves them; none without a driver."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+    except Exception:
+        return []
+    found = []
+    for index in range(pynvml.nvmlDeviceGetCount()):
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+        found.append(
+            Gpu(
+                index=index,
+                name=str(pynvml.nvmlDeviceGetName(handle)),
+                uuid=str(pynvml.nvmlDeviceGetUUID(handle)),
+                capability=f"{major}.{minor}",
+                memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+            )
+        )
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return found
+    chosen = [part.strip() for part in visible.split(",") if part.strip()]
+    return [g for part in chosen for g in found if part == str(g.index) or g.uuid.startswith(part)]
+
+
+def choose(found: Sequence[Gpu], device: str) -> Gpu:
+    """The GPU that `device` names by index or UUID. Raises TargetError with the choices."""
+    for place, gpu in enumerate(found):
+        if device == str(place) or (device and gpu.uuid.startswith(device)):
+            return gpu
+    choices = ", ".join(f"{place} ({gpu.uuid})" for place, gpu in enumerate(found))
+    raise TargetError(f"device={device}: no such GPU. Choices: {choices}.")
+
+
+def settle(
+    target: Target, known: Sequence[Target], found: Sequence[Gpu], device: str
+) -> tuple[Target, Gpu | None]:
+    """The target with its kind decided, and the GPU that it runs on (None on cpu).
+
+    `auto` becomes the known target of the local GPU by product name, else one made of what the
+    driver says, without peaks; with no GPU it becomes `cpu`. Raises TargetError where another GPU
+    than the target's is here, or none.
+    """
+    if target.kind is Device.cpu:
+        return target, None
+    if target.kind is None:
+        if not found:
+            return next(t for t in known if t.kind is Device.cpu), None
+        gpu = choose(found, device)
+        return _known(gpu, known), gpu
+    if not found:
+        raise TargetError(
+            f"target={target.name}: no NVIDIA GPU on this machine. Run with target=cpu or "
+            f"target=auto, or predict with: klab plan ... target={target.name}"
+        )
+    gpu = choose(found, device)
+    if gpu.name != target.product:
+        raise TargetError(
+            f"target={target.name} is a {target.product}, and device {device} of this machine is "
+            f"a {gpu.name}. Run with target=auto, or predict with: "
+            f"klab plan ... target={target.name}"
+        )
+    return target, gpu
+
+
+def _known(gpu: Gpu, known: Sequence[Target]) -> Target:
+    for target in known:
+        if target.kind is Device.cuda and target.product == gpu.name:
+            return target
+    slug = re.sub(r"[^a-z0-9]+", "_", gpu.name.lower().removeprefix("nvidia ")).strip("_")
+    return dataclasses.replace(
+        Target(name=slug),
+        kind=Device.cuda,
+        product=gpu.name,
+        capability=gpu.capability,
+        memory_gb=round(gpu.memory_bytes / 1e9, 1),
+        source="this machine's driver; no datasheet known, so no roofline",
+    )
+
+
+def require_usable(gpu: Gpu) -> None:
+    """Raises TargetError where the driver shows a GPU that torch cannot use. A short process."""
+    probe = "import torch, json; print(json.dumps([torch.cuda.is_available(), torch.__version__]))"
+    done = subprocess.run(
+        [sys.executable, "-c", probe],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu.uuid},
+        cwd=Path("/"),
+        check=False,
+    )
+    lines = done.stdout.strip().splitlines()
+    usable, version = json.loads(lines[-1]) if done.returncode == 0 and lines else (False, "?")
+    if not usable:
+        reason = done.stderr.strip().splitlines()[-1:] or [f"torch {version} finds no CUDA device"]
+        raise TargetError(
+            f"a {gpu.name} is here and torch cannot use it ({reason[0]}). "
+            "Mend the driver or the torch build, or ask for the CPU: target=cpu"
+        )

@@ -1,0 +1,249 @@
+"""One job from plan to verdicts: the order of passes, and what is written when.
+
+Timing first, cell by cell, each flushed to `records.jsonl` before the next starts; then the
+evidence passes, each in a worker of its own, so that no profiler is ever near a published time;
+then the verdicts. Sinks (table, plots, MLflow) are made from the folder afterwards.
+"""
+
+import dataclasses
+import os
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from pydantic import TypeAdapter
+
+from .device import Gpu
+from .folder import JobFolder, finished, read_job
+from .judge.stages import mismatch
+from .judge.verdicts import judge
+from .provenance import code_state, signature, source_hash
+from .question.plan import Plan
+from .records import (
+    FAILED,
+    Evidence,
+    Job,
+    JobStatus,
+    PlannedCell,
+    Record,
+    Status,
+)
+from .schema import Device, Experiment, Mode, WorkerMode
+from .supervisor import Progress, Supervisor
+from .traced import traced_cells
+
+_PRIVATE = ("MLFLOW_", "AWS_", "AZURE_", "GOOGLE_")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """One job as the command line asks for it."""
+
+    id: str
+    experiment: Experiment
+    gpu: Gpu | None
+    plan: Plan
+    overrides: tuple[str, ...]
+    command: str
+    config_dirs: tuple[str, ...] = ()
+    python_path: tuple[str, ...] = ()
+    sweep_id: str | None = None
+
+
+def describe(request: Request, folder: str) -> Job:
+    """The job as it starts: status running, no records yet."""
+    config = TypeAdapter(Experiment).dump_python(request.experiment, mode="json")
+    source = source_hash(request.experiment.kernel.module, request.python_path)
+    return Job(
+        id=request.id,
+        folder=folder,
+        signature=signature(config, source, request.gpu.name if request.gpu else "cpu"),
+        experiment=request.experiment.experiment_name,
+        kernel=request.experiment.kernel.name,
+        question=request.experiment.question,
+        command=request.command,
+        started=_now(),
+        sweep_id=request.sweep_id,
+        overrides=request.overrides,
+        config=config,
+        environment={"code": {**code_state(), "kernel_source": source}},
+    )
+
+
+class JobRun:
+    """Takes one job through its passes. `run` always leaves a folder that sinks can read."""
+
+    def __init__(
+        self,
+        request: Request,
+        job: Job,
+        folder: JobFolder,
+        progress: Progress,
+        cell_done: Callable[[PlannedCell, Sequence[Record]], None] = lambda cell, records: None,
+    ) -> None:
+        self._request = request
+        self._job = job
+        self._folder = folder
+        self._progress = progress
+        self._cell_done = cell_done
+        self._seconds: dict[str, float] = {}
+
+    def run(self) -> Job:
+        """The finished job, read back from its folder. Interrupts pass through after the files
+        are closed, with the job's status `killed`."""
+        self._folder.write_job(self._job)
+        self._folder.write_json("config.json", self._job.config)
+        status, reason = JobStatus.failed, "the supervisor ended early"
+        try:
+            records = self._measure()
+            records = self._trace(records)
+            wrong = [r for r in records if r.status in FAILED]
+            status, reason = JobStatus.finished, ""
+            if wrong:
+                status = JobStatus.failed
+                reason = f"{len(wrong)} of {len(records)} records failed"
+        except KeyboardInterrupt:
+            status, reason = JobStatus.killed, "interrupted"
+            raise
+        except BaseException as error:
+            reason = str(error) or type(error).__name__
+            raise
+        finally:
+            self._close(status, reason)
+        return read_job(self._folder.path)
+
+    def _close(self, status: JobStatus, reason: str) -> None:
+        job = read_job(self._folder.path)
+        started = time.perf_counter()
+        self._folder.write_judgement(judge(job.records, self._request.experiment))
+        self._seconds["judge"] = time.perf_counter() - started
+        self._folder.write_job(
+            dataclasses.replace(
+                finished(job, status=status, reason=reason, ended=_now()), seconds=self._seconds
+            )
+        )
+
+    def _supervisor(self) -> Supervisor:
+        request, experiment = self._request, self._request.experiment
+        kind = Device.cuda if request.gpu is not None else Device.cpu
+        return Supervisor(
+            experiment,
+            job=request.id,
+            logs=self._folder.path / "logs",
+            start={
+                "do": "start",
+                "experiment": self._job.config,
+                "kind": kind,
+                "job": request.id,
+                "python_path": list(request.python_path),
+            },
+            environment=worker_environment(experiment, request.gpu),
+            inline=experiment.worker is WorkerMode.inline,
+            progress=self._progress,
+        )
+
+    def _measure(self) -> list[Record]:
+        records: list[Record] = []
+        started = time.perf_counter()
+        with self._supervisor() as supervisor:
+            for planned in self._request.plan.cells:
+                found = [
+                    dataclasses.replace(
+                        record,
+                        repro=self._repro(record),
+                        device=self._request.gpu.name if self._request.gpu else "cpu",
+                    )
+                    for record in supervisor.measure(planned)
+                ]
+                self._folder.append(found)
+                self._folder.write_json("ranges.json", supervisor.ranges)
+                records += found
+                self._write_environment(supervisor)
+                self._cell_done(planned, found)
+            self._write_environment(supervisor)
+        self._seconds["measure"] = time.perf_counter() - started
+        return records
+
+    def _write_environment(self, supervisor: Supervisor) -> None:
+        if supervisor.worker_environment:
+            code = self._job.environment
+            self._folder.write_json("environment.json", {**supervisor.worker_environment, **code})
+
+    def _trace(self, records: list[Record]) -> list[Record]:
+        """Evidence for the cells that `trace` chooses; a record that it denies becomes invalid."""
+        experiment = self._request.experiment
+        if self._request.gpu is None or experiment.mode is Mode.check or not _traces(experiment):
+            return records
+        started = time.perf_counter()
+        chosen = traced_cells(experiment, records)
+        by_cell: dict[str, list[Record]] = {}
+        for record in records:
+            if record.cell.id in chosen and record.status in (Status.ok, Status.noisy):
+                by_cell.setdefault(record.cell.id, []).append(record)
+        settled = {(r.cell.id, r.implementation): r for r in records}
+        with self._supervisor() as supervisor:
+            for of_cell in by_cell.values():
+                names = [record.implementation for record in of_cell]
+                for evidence in supervisor.trace(of_cell[0].cell, names):
+                    record = settled[evidence.cell_id, evidence.implementation]
+                    settled[evidence.cell_id, evidence.implementation] = self._join(
+                        record, evidence
+                    )
+        self._seconds["evidence"] = time.perf_counter() - started
+        return list(settled.values())
+
+    def _join(self, record: Record, evidence: Evidence) -> Record:
+        self._folder.append([evidence])
+        joined = dataclasses.replace(record, evidence=(*record.evidence, evidence))
+        reason = mismatch(joined)
+        if evidence.launch_count == 0:
+            reason = "the trace saw no device work in a call: nothing was computed in it"
+        if reason:
+            joined = dataclasses.replace(
+                joined, status=Status.invalid, reason=reason, phase="evidence"
+            )
+            self._folder.append([joined])
+        return joined
+
+    def _repro(self, record: Record) -> str:
+        """The command that runs this implementation of this cell again."""
+        own = [
+            o for o in self._request.overrides if not o.startswith(("cell=", "implementations="))
+        ]
+        dirs = [part for d in self._request.config_dirs for part in ("--config-dir", d)]
+        words = ["klab", "run", *dirs, *own, f"cell={record.cell.id}"]
+        words.append(f"implementations=[{record.implementation}]")
+        return shlex.join(words)
+
+
+def _traces(experiment: Experiment) -> bool:
+    trace = experiment.trace
+    return trace.torch is not None or trace.auto is not None
+
+
+def worker_environment(experiment: Experiment, gpu: Gpu | None) -> dict[str, str]:
+    """The environment of a worker: the user's, less the tracker's, with its one GPU visible."""
+    values = {k: v for k, v in os.environ.items() if not k.startswith(_PRIVATE)}
+    values["CUDA_VISIBLE_DEVICES"] = gpu.uuid if gpu is not None else ""
+    if experiment.settings.cublas_workspace:
+        values["CUBLAS_WORKSPACE_CONFIG"] = experiment.settings.cublas_workspace
+    return values
+
+
+def exit_code(job: Job, *, strict: bool) -> int:
+    """0 or 1 by the statuses of the records and, with `strict`, by the claim."""
+    if any(record.status in FAILED for record in job.records):
+        return 1
+    if strict:
+        doubtful = {Status.noisy, Status.unsupported, Status.unavailable}
+        claim = job.judgement.claim
+        if any(r.status in doubtful for r in job.records) or (
+            claim is not None and claim.verdict == "refuted"
+        ):
+            return 1
+    return 0
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

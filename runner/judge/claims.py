@@ -1,0 +1,135 @@
+"""The claim of an experiment, expectation by expectation, over all its cells. Pure."""
+
+from collections.abc import Sequence
+
+from ..bands import Band, parse
+from ..errors import unknown
+from ..records import ClaimResult, ClaimVerdict, Finding, Interval, Record, Status
+from ..schema import Claim, Experiment
+from ..statistics import paired_ratio
+
+EXPECTATIONS = ("speedup", "stages", "launches", "bytes_saved")
+
+_ORDER = (ClaimVerdict.refuted, ClaimVerdict.undecided, ClaimVerdict.supported)
+
+
+def check_claim(claim: Claim) -> None:
+    """Refuses expectations that cannot be read. Raises ConfigError naming key and choices."""
+    for key, value in claim.expect.items():
+        if key not in EXPECTATIONS:
+            raise unknown("claim.expect", key, EXPECTATIONS)
+        if key in ("stages", "launches"):
+            for name, band in dict(value).items():
+                parse(f"claim.expect.{key}.{name}", band)
+        else:
+            parse(f"claim.expect.{key}", value)
+
+
+def judge_claim(records: Sequence[Record], experiment: Experiment) -> ClaimResult | None:
+    """The claim's verdict: refuted if any expectation is, supported if all that were measured are.
+
+    None where the experiment claims nothing.
+    """
+    claim = experiment.claim
+    if not claim.expect:
+        return None
+    confidence = experiment.protocol.confidence
+    findings: list[Finding] = []
+    for key, value in claim.expect.items():
+        name = f"claim.expect.{key}"
+        if key == "speedup":
+            findings += _speedups(records, claim, parse(name, value), confidence)
+        elif key == "bytes_saved":
+            findings += _bytes_saved(records, claim, parse(name, value))
+        else:
+            for implementation, band in dict(value).items():
+                of = [r for r in records if r.implementation == implementation]
+                findings += _counts(of, key, implementation, parse(name, band))
+    measured = [f.verdict for f in findings if f.verdict is not ClaimVerdict.not_measured]
+    verdict = next((v for v in _ORDER if v in measured), ClaimVerdict.not_measured)
+    return ClaimResult(verdict=verdict, findings=tuple(findings))
+
+
+def _pairs(records: Sequence[Record], claim: Claim) -> list[tuple[Record, Record]]:
+    fused = {r.cell.id: r for r in records if r.implementation == claim.fused}
+    unfused = {r.cell.id: r for r in records if r.implementation == claim.unfused}
+    return [(fused[key], unfused[key]) for key in fused if key in unfused]
+
+
+def _speedups(
+    records: Sequence[Record], claim: Claim, band: Band, confidence: float
+) -> list[Finding]:
+    expectation = f"{claim.fused} against {claim.unfused}: speed-up {band.text}"
+    findings = []
+    for fused, unfused in _pairs(records, claim):
+        label = fused.cell.workload.label
+        if (
+            fused.timing is None
+            or unfused.timing is None
+            or Status.invalid
+            in (
+                fused.status,
+                unfused.status,
+            )
+        ):
+            reason = fused.reason or unfused.reason or f"{fused.status}, {unfused.status}"
+            findings.append(_not_measured(f"{label}: {expectation}", reason))
+            continue
+        ratio = paired_ratio(unfused.timing.rounds_us, fused.timing.rounds_us, confidence)
+        findings.append(
+            Finding(
+                expectation=f"{label}: {expectation}",
+                verdict=band.judge(ratio),
+                seen=f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]",
+            )
+        )
+    return findings or [_not_measured(expectation, "no cell holds both")]
+
+
+def _bytes_saved(records: Sequence[Record], claim: Claim, band: Band) -> list[Finding]:
+    expectation = f"{claim.fused} against {claim.unfused}: bytes saved {band.text} (predicted)"
+    findings = []
+    for fused, unfused in _pairs(records, claim):
+        label = fused.cell.workload.label
+        if fused.cost is None or unfused.cost is None or not unfused.cost.bytes:
+            findings.append(_not_measured(f"{label}: {expectation}", "no cost"))
+            continue
+        share = 1 - fused.cost.bytes / unfused.cost.bytes
+        findings.append(
+            Finding(
+                expectation=f"{label}: {expectation}",
+                verdict=band.judge(Interval(median=share, low=share, high=share)),
+                seen=f"{share:.3f}",
+            )
+        )
+    return findings or [_not_measured(expectation, "no cell holds both")]
+
+
+def _counts(records: Sequence[Record], key: str, implementation: str, band: Band) -> list[Finding]:
+    """Stages as the cost declares and the trace did not deny them; launches as the trace saw."""
+    expectation = f"{implementation}: {key} {band.text}"
+    findings = []
+    for record in records:
+        label = record.cell.workload.label
+        traced = record.traced
+        if traced is None or traced.launch_count is None:
+            reason = next((e.reason for e in record.evidence if e.reason), record.reason)
+            findings.append(
+                _not_measured(f"{label}: {expectation}", reason or "no trace of this cell")
+            )
+            continue
+        if key == "launches":
+            count = traced.launch_count
+        else:
+            count = len(record.cost.stages) if record.cost is not None else 0
+        whole = float(count)
+        verdict = band.judge(Interval(median=whole, low=whole, high=whole))
+        seen = str(count)
+        if key == "stages" and record.status is Status.invalid:
+            verdict, seen = ClaimVerdict.refuted, record.reason
+        findings.append(Finding(expectation=f"{label}: {expectation}", verdict=verdict, seen=seen))
+    return findings or [_not_measured(expectation, "no record")]
+
+
+def _not_measured(expectation: str, reason: str) -> Finding:
+    return Finding(expectation=expectation, verdict=ClaimVerdict.not_measured, seen=reason)

@@ -1,0 +1,53 @@
+"""What an implementation says of its stages against what its trace saw.
+
+A stage is a tensor written and read back. Launches are more (split-K, a memset), never fewer; but
+the passes over memory that only move elements, the pointwise kernels, are countable: fewer than
+said means that something was fused behind its back, more that it was not fused after all.
+"""
+
+from collections import Counter
+
+from ..records import Launch, Record
+
+_NO_STAGE = {"memset", "copy"}
+
+
+def mismatch(record: Record) -> str:
+    """Why the trace disagrees with the stages that the record's cost declares; '' if it does not.
+
+    Without evidence nothing is said. A kernel of unknown kind may stand for any stage.
+    """
+    evidence, cost = record.traced, record.cost
+    if evidence is None or cost is None or not evidence.launch_count:
+        return ""
+    seen = Counter(launch.kind for launch in evidence.launches if launch.kind not in _NO_STAGE)
+    declared = Counter(stage.kind for stage in cost.stages)
+    names = ", ".join(short(launch) for launch in evidence.launches)
+    total = sum(seen.values())
+    if total < len(cost.stages):
+        return f"declares {len(cost.stages)} stages, the trace saw {total} kernels: {names}"
+    missing = max(0, declared["pointwise"] - seen["pointwise"])
+    if missing > seen["unknown"]:
+        return (
+            f"declares {declared['pointwise']} pointwise stages, the trace saw "
+            f"{seen['pointwise']}: {names}"
+        )
+    if seen["pointwise"] > declared["pointwise"] and seen["pointwise"] > len(cost.stages):
+        return (
+            f"declares {len(cost.stages)} stages, the trace saw {seen['pointwise']} pointwise "
+            f"kernels: {names}"
+        )
+    if declared["matmul"] and seen["pointwise"] > declared["pointwise"]:
+        return (
+            f"declares {declared['pointwise']} pointwise stages beside the matrix product, the "
+            f"trace saw {seen['pointwise']}: {names}"
+        )
+    return ""
+
+
+def short(launch: Launch) -> str:
+    """A kernel's name without its template arguments and parameters."""
+    name = launch.name.removeprefix("void ")
+    for cut in ("<", "("):
+        name = name.split(cut, 1)[0]
+    return name[:60]

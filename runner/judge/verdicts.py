@@ -1,0 +1,71 @@
+"""Records become verdicts: each implementation against the baseline of its cell. Pure."""
+
+import math
+from collections.abc import Sequence
+
+from ..records import Comparison, Judgement, Record, Status, Verdict
+from ..schema import Experiment
+from ..statistics import detectable, paired_ratio, verdict
+from .claims import judge_claim
+
+
+def judge(records: Sequence[Record], experiment: Experiment) -> Judgement:
+    """Comparisons of every timed implementation with its cell's baseline, and the claim."""
+    return Judgement(
+        comparisons=tuple(compare(records, experiment)),
+        claim=judge_claim(records, experiment),
+    )
+
+
+def compare(records: Sequence[Record], experiment: Experiment) -> list[Comparison]:
+    """One comparison for each implementation that has a valid time beside a valid baseline."""
+    baseline = experiment.kernel.baseline
+    protocol = experiment.protocol
+    bases = {r.cell.id: r for r in records if r.implementation == baseline and usable(r)}
+    found = []
+    for record in records:
+        base = bases.get(record.cell.id)
+        if record.implementation == baseline or base is None or not usable(record):
+            continue
+        assert base.timing is not None
+        assert record.timing is not None
+        speedup = paired_ratio(base.timing.rounds_us, record.timing.rounds_us, protocol.confidence)
+        reached = verdict(speedup, protocol.band)
+        note = ""
+        if (
+            host_bound(record)
+            and host_bound(base)
+            and math.isclose(
+                record.timing.latency_us.median, base.timing.latency_us.median, rel_tol=0.02
+            )
+        ):
+            note = "both end with the host's launch rate"
+        found.append(
+            Comparison(
+                cell_id=record.cell.id,
+                implementation=record.implementation,
+                against=baseline,
+                state=record.timing.state,
+                speedup=speedup,
+                verdict=reached if record.status is Status.ok else Verdict.undecided,
+                rounds=len(record.timing.rounds_us),
+                detectable=detectable(speedup, protocol.band),
+                note=note,
+            )
+        )
+    return found
+
+
+def usable(record: Record) -> bool:
+    """Whether a record's time may be compared."""
+    return record.timing is not None and record.status in (Status.ok, Status.noisy)
+
+
+def host_bound(record: Record) -> bool:
+    """Whether the host could not have kept the queue of such calls full by itself."""
+    timing = record.timing
+    return (
+        timing is not None
+        and timing.host_us is not None
+        and (timing.host_us > timing.latency_us.median)
+    )

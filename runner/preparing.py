@@ -1,0 +1,60 @@
+"""From a checked experiment to a request: target settled, cells planned, before anything starts."""
+
+import shlex
+from collections.abc import Sequence
+from functools import cache
+
+from .device import gpus, require_usable, settle
+from .errors import ConfigError
+from .job import Request
+from .judge.claims import check_claim
+from .question.plan import plan
+from .question.targets import targets
+from .schema import Device, Experiment
+
+
+class Preparer:
+    """Looks at the machine once, then makes requests out of experiments."""
+
+    def __init__(self, config_dirs: Sequence[str], python_path: Sequence[str]) -> None:
+        self._config_dirs = tuple(config_dirs)
+        self._python_path = tuple(python_path)
+        self._gpus = gpus()
+        self._targets = targets(config_dirs)
+        self._usable = cache(require_usable)
+
+    def request(
+        self,
+        experiment: Experiment,
+        *,
+        job_id: str,
+        overrides: Sequence[str],
+        sweep_id: str | None,
+    ) -> Request:
+        """The job as it will run. Raises ConfigError and TargetError before any work."""
+        check_claim(experiment.claim)
+        target, gpu = settle(
+            experiment.target, self._targets, self._gpus, experiment.device
+        )
+        if gpu is not None:
+            self._usable(gpu)
+        experiment.target = target
+        kind = Device.cpu if gpu is None else Device.cuda
+        planned = plan(experiment, kind)
+        if not planned.cells:
+            raise ConfigError(
+                f"{experiment.experiment_name}: no cell is left to run; "
+                f"{len(planned.excluded)} workloads were excluded (shapes.exclude)"
+            )
+        dirs = [part for folder in self._config_dirs for part in ("--config-dir", folder)]
+        return Request(
+            id=job_id,
+            experiment=experiment,
+            gpu=gpu,
+            plan=planned,
+            overrides=tuple(overrides),
+            command=shlex.join(["klab", "run", *dirs, *overrides]),
+            config_dirs=self._config_dirs,
+            python_path=self._python_path,
+            sweep_id=sweep_id,
+        )

@@ -1,0 +1,123 @@
+"""The worker as a process: started with a clean environment, heard over its socket, watched by pid.
+
+Its death is seen by its pid, not by the socket alone: a child that a kernel forked may hold the
+socket open for ever.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+from .channel import Channel, Listener
+from .errors import WorkerError
+
+LOG_LIMIT = 16 << 20
+"""Bytes of a worker's output that are kept; the rest is read and dropped."""
+
+_START_LIMIT_S = 120.0
+
+
+class WorkerProcess:
+    """Starts the worker and waits for its call. Raises WorkerError where none comes."""
+
+    def __init__(self, log: Path, environment: dict[str, str]) -> None:
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with Listener() as listener:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "kernel_lab.runner.worker.main", listener.path],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
+            self._pidfd = os.pidfd_open(self._process.pid)
+            assert self._process.stdout is not None
+            self._reader = threading.Thread(
+                target=_copy, args=(self._process.stdout, log), daemon=True
+            )
+            self._reader.start()
+            ready, _, _ = select.select([listener, self._pidfd], [], [], _START_LIMIT_S)
+            if listener not in ready:
+                code = self._process.poll()
+                self.end()
+                raise WorkerError(
+                    f"the worker did not call (exit code {code}): {self.last_line()}; see {log}"
+                )
+            self.channel: Channel = listener.accept()
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def wait(self, seconds: float) -> bool:
+        """Waits until there is something to hear or the process has ended."""
+        ready, _, _ = select.select([self.channel, self._pidfd], [], [], seconds)
+        return bool(ready)
+
+    def heard(self) -> bool:
+        """Whether the line has something to read (or has closed)."""
+        if self.channel.waiting:
+            return True
+        ready, _, _ = select.select([self.channel], [], [], 0)
+        return bool(ready)
+
+    def exit_code(self, patience_s: float) -> int | None:
+        """The exit code, negative for a signal; None where it lives on."""
+        try:
+            return self._process.wait(timeout=patience_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def last_line(self) -> str:
+        """The last line that the worker printed: often the cause of its end."""
+        self._reader.join(timeout=1.0)
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as stream:
+            stream.seek(max(0, self.log.stat().st_size - 4096))
+            lines = stream.read().decode(errors="replace").strip().splitlines()
+        return lines[-1][:300] if lines else ""
+
+    def end(self) -> None:
+        """Ends the process and its descendants: asked first, then by signal."""
+        if hasattr(self, "channel"):
+            if self.alive:
+                try:
+                    self.channel.send({"do": "stop"})
+                    self._process.wait(timeout=2.0)
+                except (OSError, subprocess.TimeoutExpired):
+                    pass
+            self.channel.close()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(self._process.pid, number)
+            except (ProcessLookupError, PermissionError):
+                break
+            deadline = time.monotonic() + 1.0
+            while self.alive and time.monotonic() < deadline:
+                time.sleep(0.02)
+        self._process.wait()
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+
+def _copy(source: IO[bytes], log: Path) -> None:
+    """Keeps the first LOG_LIMIT bytes; reads on, so that the writer never blocks."""
+    kept = 0
+    with log.open("wb") as target:
+        while part := os.read(source.fileno(), 1 << 16):
+            if kept < LOG_LIMIT:
+                target.write(part[: LOG_LIMIT - kept])
+                target.flush()
+            kept += len(part)
+        if kept > LOG_LIMIT:
+            target.write(f"\n[{kept - LOG_LIMIT} bytes more were printed and dropped]\n".encode())

@@ -1,0 +1,259 @@
+"""Sends cells to a worker process and takes what comes back, whatever happens to the worker.
+
+The worker announces each implementation before each step. When it dies or hangs, the announced
+one gets the status with its cause, and the cell runs again without it in a fresh worker. A death
+by a signal from outside says nothing of an implementation: it is retried once.
+"""
+
+import dataclasses
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from .errors import WorkerError
+from .inline import InlineWorker
+from .process import WorkerProcess
+from .records import Cell, Evidence, PlannedCell, Record, Status
+from .schema import Experiment
+
+_record = TypeAdapter(Record)
+_evidence = TypeAdapter(Evidence)
+
+FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Death:
+    """How a worker ended in the middle of a cell."""
+
+    implementation: str
+    phase: str
+    status: Status
+    reason: str
+    outside: bool = False
+    trace: str = ""
+
+
+@dataclasses.dataclass(slots=True)
+class Progress:
+    """What the supervisor tells as it goes; every field may be replaced."""
+
+    step: Callable[[Cell, str, str], None] = lambda cell, implementation, phase: None
+    round: Callable[[Cell, int], None] = lambda cell, round_: None
+    death: Callable[[Cell, Death], None] = lambda cell, death: None
+
+
+class Supervisor:
+    """Runs the cells of one job. Use as a context: leaving it ends the worker."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        *,
+        job: str,
+        logs: Path,
+        start: dict[str, Any],
+        environment: dict[str, str],
+        inline: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        self._experiment = experiment
+        self._job = job
+        self._logs = logs
+        self._start = start
+        self._environment = environment
+        self._progress = progress or Progress()
+        self._start_worker = InlineWorker if inline else WorkerProcess
+        self._worker: WorkerProcess | InlineWorker | None = None
+        self._count = 0
+        self.worker_environment: dict[str, Any] = {}
+        self.ranges: list[dict[str, Any]] = []
+
+    def __enter__(self) -> "Supervisor":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the worker and all that it started."""
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
+
+    def measure(self, planned: PlannedCell) -> list[Record]:
+        """Records of every implementation of a cell, in the plan's order."""
+        cell = planned.cell
+        pending = list(planned.implementations)
+        records: dict[str, Record] = {}
+        attempts = 1
+        retried = False
+        while pending:
+            message = {"do": "cell", "cell": _json(cell, Cell), "implementations": pending}
+            outcome = self._ask(cell, message, "records")
+            if isinstance(outcome, Death):
+                self._progress.death(cell, outcome)
+                attempts += 1
+                if outcome.outside and not retried:
+                    retried = True
+                    continue
+                blamed = [n for n in pending if n == outcome.implementation] or list(pending)
+                for name in blamed:
+                    records[name] = self._dead(cell, name, outcome, attempts - 1)
+                    pending.remove(name)
+                continue
+            self.ranges = outcome["ranges"]
+            for values in outcome["records"]:
+                record = dataclasses.replace(
+                    _record.validate_python(values), attempts=attempts, log=self._log_name()
+                )
+                records[record.implementation] = record
+            break
+        for skip in planned.skips:
+            records[skip.implementation] = Record(
+                job=self._job,
+                experiment=self._experiment.experiment_name,
+                cell=cell,
+                implementation=skip.implementation,
+                status=skip.status,
+                reason=skip.reason,
+                phase="plan",
+                target=self._experiment.target.name,
+            )
+        return list(records.values())
+
+    def trace(self, cell: Cell, names: Sequence[str]) -> list[Evidence]:
+        """Evidence of implementations of a cell; one whose trace failed says why."""
+        pending = list(names)
+        found: list[Evidence] = []
+        while pending:
+            message = {"do": "trace", "cell": _json(cell, Cell), "implementations": pending}
+            outcome = self._ask(cell, message, "traced", found)
+            seen = {e.implementation for e in found if e.cell_id == cell.id}
+            pending = [name for name in pending if name not in seen]
+            if isinstance(outcome, Death) and pending:
+                name = outcome.implementation if outcome.implementation in pending else pending[0]
+                reason = f"no evidence: {outcome.reason}"
+                found.append(
+                    Evidence(tool="torch", cell_id=cell.id, implementation=name, reason=reason)
+                )
+                pending.remove(name)
+        return found
+
+    def _log_name(self) -> str:
+        return f"logs/worker-{self._count:02d}.log"
+
+    def _ask(
+        self, cell: Cell, message: dict[str, Any], answer: str, found: list[Evidence] | None = None
+    ) -> dict[str, Any] | Death:
+        """Sends one request and waits for its answer, a death, or the end of patience."""
+        worker = self._ready()
+        protocol = self._experiment.protocol
+        announced, phase = "", "start"
+        now = time.monotonic()
+        cell_end, step_end = now + protocol.cell_limit_s, now + protocol.step_limit_s
+        try:
+            worker.channel.send(message)
+        except OSError:
+            return self._died(worker, announced, phase)
+        while True:
+            patience = min(cell_end, step_end) - time.monotonic()
+            if patience <= 0:
+                limit = "cell_limit_s" if cell_end <= step_end else "step_limit_s"
+                seconds = getattr(protocol, limit)
+                self.close()
+                return Death(
+                    implementation=announced,
+                    phase=phase,
+                    status=Status.timed_out,
+                    reason=f"still in {phase} after protocol.{limit}={seconds:g} s",
+                )
+            if not worker.channel.waiting and not worker.wait(patience):
+                continue
+            said = worker.channel.receive() if worker.heard() else None
+            if said is None:
+                return self._died(worker, announced, phase)
+            match said["say"]:
+                case "step":
+                    announced, phase = said["implementation"], said["phase"]
+                    step_end = time.monotonic() + protocol.step_limit_s
+                    self._progress.step(cell, announced, phase)
+                case "round":
+                    self._progress.round(cell, said["round"])
+                case "evidence" if found is not None:
+                    found.append(_evidence.validate_python(said["evidence"]))
+                case "dying":
+                    self.close()
+                    return Death(
+                        implementation=said["implementation"],
+                        phase=phase,
+                        status=Status(said["status"]),
+                        reason=said["reason"],
+                        trace=said["traceback"],
+                    )
+                case said_ if said_ == answer:
+                    return said
+
+    def _ready(self) -> WorkerProcess | InlineWorker:
+        """The worker, started anew where the last one is gone. Raises WorkerError."""
+        if self._worker is not None and self._worker.alive:
+            return self._worker
+        self.close()
+        self._count += 1
+        log = self._logs / f"worker-{self._count:02d}.log"
+        worker = self._start_worker(log, self._environment)
+        self._worker = worker
+        worker.channel.send(self._start)
+        said = worker.channel.receive()
+        if said is None or said["say"] == "fatal":
+            reason = said["reason"] if said else f"it ended at once; see {worker.log}"
+            self.close()
+            raise WorkerError(f"the worker could not start: {reason}")
+        self.worker_environment = said["environment"]
+        return worker
+
+    def _died(self, worker: WorkerProcess | InlineWorker, announced: str, phase: str) -> Death:
+        code = worker.exit_code(patience_s=5.0)
+        last = worker.last_line()
+        self.close()
+        if code is not None and code < 0:
+            name = signal.Signals(-code).name
+            outside = -code in FROM_OUTSIDE
+            return Death(
+                implementation=announced,
+                phase=phase,
+                status=Status.lost if outside else Status.crashed,
+                reason=f"the worker was ended by {name}" + (f": {last}" if last else ""),
+                outside=outside,
+            )
+        how = "closed its line" if code is None else f"exited with code {code}"
+        return Death(
+            implementation=announced,
+            phase=phase,
+            status=Status.crashed,
+            reason=f"the worker {how}" + (f": {last}" if last else ""),
+        )
+
+    def _dead(self, cell: Cell, name: str, death: Death, attempts: int) -> Record:
+        about = "" if death.implementation == name else f"while at {death.implementation}: "
+        return Record(
+            job=self._job,
+            experiment=self._experiment.experiment_name,
+            cell=cell,
+            implementation=name,
+            status=death.status,
+            reason=about + death.reason,
+            phase=death.phase,
+            target=self._experiment.target.name,
+            attempts=attempts,
+            log=self._log_name(),
+            traceback=death.trace,
+        )
+
+
+def _json(value: object, kind: type) -> Any:
+    return TypeAdapter(kind).dump_python(value, mode="json")

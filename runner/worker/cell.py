@@ -1,0 +1,285 @@
+"""One cell: load and check every implementation, time those that are right, check them again.
+
+Whatever one implementation does short of killing the process costs only its own record; before
+each step it is announced, so that a death has a name too.
+"""
+
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ..records import Cell, Record, Status
+from ..schema import Device, Language, Mode
+from .attempt import Attempt, Clock
+from .context import Context
+from .device_clock import DeviceClock, NoSlope
+from .device_state import DeviceMonitor
+from .failure import classify, is_sticky
+from .gate import Gate, WrongAnswer
+from .host_clock import HostClock
+from .inputs import clone
+from .load import bind, tuning_of
+from .rounds import Sampled, run_rounds
+
+Call = Callable[..., Any]
+
+
+class Poisoned(Exception):  # noqa: N818 - the end of a process, with a name
+    """A sticky device error: this process can do no more. Names who caused it."""
+
+    def __init__(self, implementation: str, status: Status, reason: str, trace: str) -> None:
+        super().__init__(reason)
+        self.implementation = implementation
+        self.status = status
+        self.reason = reason
+        self.trace = trace
+
+
+class CellRun:
+    """Takes one cell from loading to records."""
+
+    def __init__(
+        self,
+        context: Context,
+        cell: Cell,
+        names: Sequence[str],
+        monitor: DeviceMonitor,
+        progress: Callable[[int], None] = lambda round_: None,
+    ) -> None:
+        self._context = context
+        self._cell = cell
+        self._monitor = monitor
+        self._progress = progress
+        self._attempts = {name: Attempt(name=name) for name in names}
+        self._range_ids: dict[str, int] = {}
+
+    def run(self) -> list[Record]:
+        """Records of all implementations. Raises Poisoned after a sticky device error."""
+        context = self._context
+        torch._dynamo.reset()
+        seed = context.experiment.seed + self._cell.workload.seed
+        gate = self._gate(seed)
+        if gate is None:
+            return self._records()
+        for attempt in self._attempts.values():
+            self._check(attempt, gate)
+        good = [a for a in self._attempts.values() if a.status is Status.ok]
+        empty = gate.empty
+        del gate  # its inputs and truths would take the memory that copies rotate through
+        if empty:
+            for attempt in good:
+                attempt.fail(Status.empty, "the output has no elements", "check")
+        elif context.experiment.mode is Mode.check:
+            for attempt in good:
+                attempt.status = Status.checked
+        else:
+            for attempt in good:
+                if self._interpreted(attempt.name):
+                    attempt.fail(
+                        Status.checked, "Triton's interpreter: values checked, never timed", "check"
+                    )
+            self._time([a.name for a in good if a.status is Status.ok], seed)
+            self._recheck(seed)
+        return self._records()
+
+    def _gate(self, seed: int) -> Gate | None:
+        yardstick = self._context.experiment.kernel.yardstick
+        self._context.announce(f"yardstick {yardstick}", "reference")
+        try:
+            return Gate(self._context, self._cell, seed=seed)
+        except WrongAnswer as wrong:
+            for attempt in self._attempts.values():
+                attempt.fail(wrong.status, wrong.reason, "reference")
+        except Exception as error:
+            self._stop_if_sticky(f"yardstick {yardstick}", error)
+            status, reason = classify(error)
+            trace = traceback.format_exc()
+            for attempt in self._attempts.values():
+                attempt.fail(
+                    status,
+                    f"the reference or its yardstick {yardstick}: {reason}",
+                    "reference",
+                    trace,
+                )
+        return None
+
+    def _interpreted(self, name: str) -> bool:
+        language = self._context.experiment.kernel.implementations[name].language
+        return self._context.interpreted and language is Language.triton
+
+    def _check(self, attempt: Attempt, gate: Gate) -> None:
+        context, name = self._context, attempt.name
+        phase = "load"
+        try:
+            context.announce(name, phase)
+            arguments = context.arguments(self._cell)
+            attempt.call = bind(context.experiment, name, arguments, context.kind)
+            phase = "compile"
+            context.announce(name, phase)
+            attempt.first_call_s = self._first_call(attempt.call, gate)
+            phase = "check"
+            context.announce(name, phase)
+            with context.ranges.step(self._cell.index, self._cell.id, name, "check"):
+                self._start_peak()
+                attempt.correctness = gate.check(attempt.call)
+                attempt.peak_bytes = self._peak()
+            attempt.tuning = tuning_of(context.experiment.kernel.implementations[name])
+        except WrongAnswer as wrong:
+            attempt.correctness = wrong.correctness
+            attempt.fail(wrong.status, wrong.reason, phase)
+        except Exception as error:
+            self._stop_if_sticky(name, error)
+            attempt.fail(*classify(error), phase, traceback.format_exc())
+        self._free()
+
+    def _first_call(self, call: Call, gate: Gate) -> float:
+        inputs = clone(gate.first_inputs)
+        started = time.perf_counter()
+        with torch.no_grad():
+            call(*inputs)
+        self._context.synchronize()
+        return time.perf_counter() - started
+
+    def _time(self, names: list[str], seed: int) -> None:
+        """Rounds over `names`; one that fails in them is taken out and the rest start anew."""
+        context = self._context
+        while names:
+            current = [names[0]]
+            graphs = _compiled_graphs()
+            try:
+                clock = self._clock(names, seed)
+                for name in names:
+                    current[0] = name
+                    context.announce(name, "warmup")
+                    with context.ranges.step(self._cell.index, self._cell.id, name, "warmup"):
+                        clock.prepare(name)
+                sampled, stopped = self._rounds(clock, names, current, seed)
+            except NoSlope as reason:
+                self._attempts[current[0]].fail(Status.invalid, str(reason), "time")
+            except Exception as error:
+                self._stop_if_sticky(current[0], error)
+                self._attempts[current[0]].fail(*classify(error), "time", traceback.format_exc())
+            else:
+                recompiled = _compiled_graphs() - graphs
+                for name in names:
+                    attempt = self._attempts[name]
+                    attempt.settle(context, clock, sampled[name], stopped, recompiled)
+                return
+            names = [name for name in names if name != current[0]]
+            self._free()
+
+    def _rounds(
+        self, clock: Clock, names: list[str], current: list[str], seed: int
+    ) -> tuple[dict[str, Sampled], str]:
+        context = self._context
+        wanted = context.experiment.kernel.baseline
+        baseline = wanted if wanted in names else names[0]
+
+        class InRanges:
+            """The clock's blocks, each in its NVTX range."""
+
+            states = clock.states
+
+            def block(inner, name: str, state: str, round_: int, position: int) -> Any:  # noqa: N805
+                with context.ranges.step(self._cell.index, self._cell.id, name, "measure") as index:
+                    self._range_ids[name] = index
+                    return clock.block(name, state, round_, position)
+
+        def before(name: str, round_: int) -> None:
+            current[0] = name
+            context.announce(name, "time")
+            self._progress(round_)
+
+        with torch.no_grad():
+            return run_rounds(
+                InRanges(),
+                names,
+                baseline,
+                context.experiment.protocol,
+                seed=seed,
+                before_block=before,
+            )
+
+    def _clock(self, names: list[str], seed: int) -> Clock:
+        context = self._context
+        calls = {name: self._attempts[name].call for name in names}
+        inputs = Gate.draw(context, self._cell, seed + 2)
+        if context.kind is Device.cpu:
+            return HostClock(calls, inputs, context.experiment.protocol)
+        return DeviceClock(
+            calls,
+            inputs,
+            context.experiment.protocol,
+            device=context.device,
+            cache_bytes=context.cache_bytes,
+            free_memory=context.free_memory(),
+            monitor=self._monitor,
+        )
+
+    def _recheck(self, seed: int) -> None:
+        """The same gate on inputs that no call has seen: a result kept from timing shows."""
+        timed = [a for a in self._attempts.values() if a.timing is not None]
+        if not timed:
+            return
+        yardstick = self._context.experiment.kernel.yardstick
+        self._context.announce(f"yardstick {yardstick}", "recheck")
+        gate = Gate(self._context, self._cell, seed=seed + 3)
+        for attempt in timed:
+            self._context.announce(attempt.name, "recheck")
+            try:
+                with self._context.ranges.step(
+                    self._cell.index, self._cell.id, attempt.name, "check"
+                ):
+                    attempt.recheck = gate.check(attempt.call)
+            except WrongAnswer as wrong:
+                attempt.recheck = wrong.correctness
+                attempt.fail(
+                    wrong.status, f"after timing, on unseen inputs: {wrong.reason}", "recheck"
+                )
+            except Exception as error:
+                self._stop_if_sticky(attempt.name, error)
+                attempt.fail(*classify(error), "recheck", traceback.format_exc())
+
+    def _stop_if_sticky(self, name: str, error: Exception) -> None:
+        """Raises Poisoned where the device no longer answers."""
+        if self._context.kind is not Device.cuda:
+            return
+        sticky = is_sticky(error)
+        if not sticky:
+            try:
+                self._context.synchronize()
+            except Exception:
+                sticky = True
+        if sticky:
+            _, reason = classify(error)
+            raise Poisoned(name, Status.crashed, reason, traceback.format_exc()) from error
+
+    def _start_peak(self) -> None:
+        if self._context.kind is Device.cuda:
+            torch.cuda.reset_peak_memory_stats(self._context.device)
+
+    def _peak(self) -> int | None:
+        if self._context.kind is Device.cuda:
+            return torch.cuda.max_memory_allocated(self._context.device)
+        return None
+
+    def _free(self) -> None:
+        if self._context.kind is Device.cuda:
+            torch.cuda.empty_cache()
+
+    def _records(self) -> list[Record]:
+        self._free()
+        return [
+            attempt.record(self._context, self._cell, self._range_ids.get(attempt.name))
+            for attempt in self._attempts.values()
+        ]
+
+
+def _compiled_graphs() -> int:
+    """How many graphs dynamo has compiled in this process."""
+    from torch._dynamo.utils import counters
+
+    return int(counters["stats"]["unique_graphs"])

@@ -1,0 +1,59 @@
+"""What every step of the worker needs: the experiment, the device, and a way to say where it is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..records import Cell
+from ..schema import Device, Experiment
+from .ranges import Ranges
+
+Announce = Callable[[str, str], None]
+"""Called with (implementation, phase) before each step, so that a death has a name."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Context:
+    """One job in one worker process."""
+
+    job: str
+    experiment: Experiment
+    kind: Device
+    device: torch.device
+    ranges: Ranges
+    announce: Announce
+    cache_bytes: int
+    """The last-level cache that a cold call must not find its inputs in; 0 on cpu."""
+
+    @property
+    def storage(self) -> torch.dtype:
+        return getattr(torch, self.experiment.dtype.storage)
+
+    @property
+    def output(self) -> torch.dtype:
+        return getattr(torch, self.experiment.dtype.output)
+
+    @property
+    def interpreted(self) -> bool:
+        """Triton kernels run under their interpreter here: values only, no times."""
+        return self.kind is Device.cpu
+
+    def arguments(self, cell: Cell) -> dict[str, Any]:
+        """The axes that are passed by name to the reference and the implementations."""
+        return {name: cell.workload.axes[name] for name in self.experiment.kernel.arguments}
+
+    def synchronize(self) -> None:
+        """Waits for the device; a sticky error surfaces here."""
+        if self.kind is Device.cuda:
+            torch.cuda.synchronize(self.device)
+
+    def free_memory(self) -> int:
+        """Bytes that copies may take: half of what is free on the GPU, 1 GiB on cpu."""
+        if self.kind is Device.cuda:
+            free, _ = torch.cuda.mem_get_info(self.device)
+            reserved = torch.cuda.memory_reserved(self.device)
+            allocated = torch.cuda.memory_allocated(self.device)
+            return (free + reserved - allocated) // 2
+        return 1 << 30

@@ -1,0 +1,57 @@
+"""Clocks, power, temperature and throttle reasons from NVML, read around every block."""
+
+from contextlib import suppress
+from typing import Any
+
+from ..records import DeviceState
+
+_REASONS = {
+    0x01: "idle",
+    0x02: "applications_clocks",
+    0x04: "power_cap",
+    0x08: "hardware_slowdown",
+    0x10: "sync_boost",
+    0x20: "thermal_slowdown",
+    0x40: "hardware_thermal_slowdown",
+    0x80: "power_brake",
+    0x100: "display_clocks",
+}
+"""nvmlClocksThrottleReasons*, bit by bit."""
+
+
+class DeviceMonitor:
+    """Reads one GPU by its UUID. Without NVML every reading is None, and `reason` says why."""
+
+    def __init__(self, uuid: str) -> None:
+        self._handle: Any = None
+        self._nvml: Any = None
+        self.reason = ""
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            self._nvml = pynvml
+            self._handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+        except Exception as error:
+            self.reason = f"no NVML: {error}"
+
+    def read(self) -> DeviceState | None:
+        """The state now; a value that the driver does not give is None."""
+        if self._handle is None:
+            return None
+        nvml, handle = self._nvml, self._handle
+        values: dict[str, Any] = {}
+        with suppress(nvml.NVMLError):
+            values["sm_mhz"] = nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)
+        with suppress(nvml.NVMLError):
+            values["memory_mhz"] = nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)
+        with suppress(nvml.NVMLError):
+            values["watts"] = nvml.nvmlDeviceGetPowerUsage(handle) / 1e3
+        with suppress(nvml.NVMLError):
+            values["celsius"] = nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
+        with suppress(nvml.NVMLError):
+            values["energy_mj"] = nvml.nvmlDeviceGetTotalEnergyConsumption(handle)
+        with suppress(nvml.NVMLError):
+            mask = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+            values["throttle"] = tuple(text for bit, text in _REASONS.items() if mask & bit)
+        return DeviceState(**values)

@@ -1,0 +1,172 @@
+"""Random inputs in the workload's dtype and layout, their copies for rotation, and poison.
+
+Knows nothing of kernels: a kernel's `make_inputs` draws through `Draw`.
+"""
+
+import ctypes
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Inputs = tuple[Tensor | None, ...]
+
+POISON_BYTE = 0x7F
+"""As fp32 and bf16 about 3.4e38, as fp16 NaN: far from any right answer."""
+
+
+class Draw:
+    """Draws fresh random tensors: call it with a shape.
+
+    `normal` has mean 0 and deviation `scale`; `uniform` lies in [-scale, scale].
+    """
+
+    def __init__(
+        self, dtype: torch.dtype, device: torch.device, distribution: str, seed: int
+    ) -> None:
+        self.dtype = dtype
+        self.device = device
+        self.distribution = distribution
+        self.generator = torch.Generator(device=device).manual_seed(seed)
+
+    def __call__(self, *shape: int, scale: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
+        wanted = dtype or self.dtype
+        # 8-bit floats have no random fill of their own: drawn in fp32 and rounded
+        made = torch.float32 if wanted.itemsize == 1 else wanted
+        out = torch.empty(shape, dtype=made, device=self.device)
+        if self.distribution == "uniform":
+            out.uniform_(-scale, scale, generator=self.generator)
+        else:
+            out.normal_(0.0, scale, generator=self.generator)
+        return out.to(wanted)
+
+    def integers(self, low: int, high: int, *shape: int) -> Tensor:
+        """int64 in [low, high)."""
+        return torch.randint(low, high, shape, device=self.device, generator=self.generator)
+
+
+def restride(tensor: Tensor, layout: str) -> Tensor:
+    """The same values with other strides.
+
+    transposed: the last two dimensions lie the other way in memory; padded: rows are followed by
+    a gap of 64 elements; strided: every second element of a buffer twice as wide. Vectors know
+    only `strided`; for them the others leave the tensor as it is. Raises ValueError on others.
+    """
+    if layout == "contiguous" or tensor.ndim == 0:
+        return tensor
+    if layout == "transposed":
+        return tensor.mT.contiguous().mT if tensor.ndim >= 2 else tensor
+    if layout == "padded":
+        if tensor.ndim < 2:
+            return tensor
+        wide = tensor.new_empty((*tensor.shape[:-1], tensor.shape[-1] + 64))
+        view = wide[..., : tensor.shape[-1]]
+    elif layout == "strided":
+        wide = tensor.new_empty((*tensor.shape[:-1], 2 * tensor.shape[-1]))
+        view = wide[..., ::2]
+    else:
+        raise ValueError(f"layout {layout}: unknown")
+    view.copy_(tensor)
+    return view
+
+
+def make(
+    make_inputs: Callable[..., dict[str, Tensor | None]],
+    draw: Draw,
+    axes: dict[str, Any],
+    layout: str,
+) -> Inputs:
+    """The inputs of one call, in call order, in the layout asked for."""
+    named = make_inputs(draw, **axes)
+    return tuple(None if t is None else restride(t, layout) for t in named.values())
+
+
+def refill(inputs: Inputs, source: Inputs) -> None:
+    """Writes new values into the same memory, so that a result cached by address turns stale."""
+    for old, new in zip(inputs, source, strict=True):
+        if old is not None and new is not None:
+            old.copy_(new)
+
+
+def clone(inputs: Inputs) -> Inputs:
+    """Copies with the same strides."""
+    copies: list[Tensor | None] = []
+    for tensor in inputs:
+        if tensor is None:
+            copies.append(None)
+            continue
+        span = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+        memory = tensor.new_empty(max(span, 0) if tensor.numel() else 0)
+        copy = (
+            memory.as_strided(tensor.shape, tensor.stride())
+            if tensor.numel()
+            else memory.view(tensor.shape)
+        )
+        copy.copy_(tensor)
+        copies.append(copy)
+    return tuple(copies)
+
+
+def tensors(value: object) -> tuple[Tensor, ...]:
+    """The tensors of an output: one, or a tuple or list of them."""
+    if isinstance(value, Tensor):
+        return (value,)
+    if isinstance(value, list | tuple):
+        return tuple(t for t in value if isinstance(t, Tensor))
+    return ()
+
+
+def nbytes(values: tuple[Tensor | None, ...]) -> int:
+    """Bytes of the elements; what a call reads of them at the least."""
+    return sum(t.numel() * t.element_size() for t in values if t is not None)
+
+
+def copies_needed(bytes_per_call: int, cache_bytes: int, calls: int, memory_limit: int) -> int:
+    """How many copies make a rotation cold: 3x the last-level cache in all, never more than calls.
+
+    At least 1; bounded by what fits in `memory_limit` bytes.
+    """
+    if bytes_per_call <= 0:
+        return 1
+    wanted = math.ceil(3 * cache_bytes / bytes_per_call) + 1
+    fitting = max(1, memory_limit // bytes_per_call)
+    return max(1, min(wanted, calls, fitting))
+
+
+@contextmanager
+def poisoned(device: torch.device, sizes: tuple[int, ...]) -> Iterator[bool]:
+    """While it lasts, memory that comes fresh from the allocator holds poison, not old results.
+
+    CUDA: blocks of the same sizes are filled and freed, and the caching allocator hands just
+    those out next. CPU: glibc fills what it allocates (`mallopt(M_PERTURB)`). Yields whether this
+    platform could.
+    """
+    if device.type == "cuda":
+        blocks = [
+            torch.empty(size, dtype=torch.uint8, device=device) for size in sizes for _ in range(4)
+        ]
+        for block in blocks:
+            block.fill_(0xFF)  # NaN in every floating dtype
+        del blocks
+        yield True
+        return
+    set_perturb = _mallopt()
+    if set_perturb is None:
+        yield False
+        return
+    m_perturb = -6
+    set_perturb(m_perturb, POISON_BYTE ^ 0xFF)
+    try:
+        yield True
+    finally:
+        set_perturb(m_perturb, 0)
+
+
+def _mallopt() -> Callable[[int, int], int] | None:
+    try:
+        return ctypes.CDLL("libc.so.6").mallopt
+    except (OSError, AttributeError):
+        return None

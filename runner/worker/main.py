@@ -1,0 +1,142 @@
+"""The worker: a command that holds torch and the GPU, and does what the supervisor says.
+
+`python -m kernel_lab.runner.worker.main SOCKET`. It never touches Hydra or MLflow. Nothing that a
+kernel prints reaches the supervisor: the two talk over a socket of their own.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from ..channel import connect
+from ..records import Cell, Evidence, Record
+from ..schema import Device, Experiment
+
+Say = Callable[[dict[str, Any]], None]
+
+PROFILERS = (
+    "NSYS_PROFILING_SESSION_ID",
+    "CUDA_INJECTION64_PATH",
+    "NV_COMPUTE_PROFILER_PERFWORKS_DIR",
+)
+"""Environment variables that say that somebody profiles this process: no time is published then."""
+
+
+class Worker:
+    """One job in one process. `handle` does one message and says what comes of it."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._session: Any = None
+        self._job_range: Any = None
+
+    def handle(self, message: dict[str, Any]) -> bool:
+        """Does what one message asks; False when it was told to stop, or can do no more."""
+        match message["do"]:
+            case "start":
+                return self._start(message)
+            case "cell":
+                return self._cell(message)
+            case "trace":
+                return self._trace(message)
+            case "stop":
+                self._stop()
+                return False
+            case other:
+                raise ValueError(f"a message that the worker does not know: {other}")
+
+    def _start(self, message: dict[str, Any]) -> bool:
+        kind = Device(message["kind"])
+        # before anything imports triton: it looks at the variable when kernels are decorated
+        if kind is Device.cpu:
+            os.environ["TRITON_INTERPRET"] = "1"
+        else:
+            os.environ.pop("TRITON_INTERPRET", None)
+        for folder in message["python_path"]:
+            if folder not in sys.path:
+                sys.path.append(folder)
+        experiment = TypeAdapter(Experiment).validate_python(message["experiment"])
+        try:
+            from .session import Session
+
+            self._session = Session(experiment, kind, message["job"], self._announce)
+        except Exception as error:
+            self._say({"say": "fatal", "reason": str(error), "traceback": traceback.format_exc()})
+            return False
+        self._job_range = self._session.context.ranges.job()
+        self._job_range.__enter__()
+        self._say(
+            {
+                "say": "ready",
+                "environment": self._session.environment(),
+                "pid": os.getpid(),
+                "profiled": next((v for v in PROFILERS if os.environ.get(v)), ""),
+            }
+        )
+        return True
+
+    def _announce(self, implementation: str, phase: str) -> None:
+        self._say({"say": "step", "implementation": implementation, "phase": phase})
+
+    def _cell(self, message: dict[str, Any]) -> bool:
+        from .cell import Poisoned
+
+        cell = TypeAdapter(Cell).validate_python(message["cell"])
+        try:
+            records = self._session.measure(
+                cell, message["implementations"], lambda r: self._say({"say": "round", "round": r})
+            )
+        except Poisoned as poison:
+            self._say(
+                {
+                    "say": "dying",
+                    "implementation": poison.implementation,
+                    "status": poison.status,
+                    "reason": poison.reason,
+                    "traceback": poison.trace,
+                }
+            )
+            return False
+        adapter = TypeAdapter(Record)
+        self._say(
+            {
+                "say": "records",
+                "records": [adapter.dump_python(r, mode="json") for r in records],
+                "ranges": self._session.context.ranges.table,
+            }
+        )
+        return True
+
+    def _trace(self, message: dict[str, Any]) -> bool:
+        cell = TypeAdapter(Cell).validate_python(message["cell"])
+        adapter = TypeAdapter(Evidence)
+        for name in message["implementations"]:
+            evidence, usable = self._session.trace(cell, name)
+            self._say({"say": "evidence", "evidence": adapter.dump_python(evidence, mode="json")})
+            if not usable:
+                return False
+        self._say({"say": "traced"})
+        return True
+
+    def _stop(self) -> None:
+        if self._job_range is not None:
+            self._job_range.__exit__(None, None, None)
+            self._job_range = None
+
+
+def main() -> int:
+    channel = connect(sys.argv[1])
+    worker = Worker(channel.send)
+    while (message := channel.receive()) is not None:
+        if not worker.handle(message):
+            break
+    channel.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

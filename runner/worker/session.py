@@ -1,0 +1,119 @@
+"""One job inside the worker: its device, its context, and what can be asked of it."""
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..records import Cell, Evidence, Record
+from ..schema import Device, Experiment
+from . import environment
+from .cell import CellRun
+from .context import Announce, Context
+from .device_state import DeviceMonitor
+from .evidence import trace, warm_profiler
+from .failure import classify
+from .gate import Gate
+from .load import bind
+from .ranges import Ranges
+
+
+class Session:
+    """Opens the device and holds it. Raises RuntimeError where CUDA cannot be used."""
+
+    def __init__(self, experiment: Experiment, kind: Device, job: str, announce: Announce) -> None:
+        self._gpu: dict[str, Any] = {}
+        device = torch.device("cpu")
+        cache = 0
+        if kind is Device.cuda:
+            if not torch.cuda.is_available():
+                raise RuntimeError(
+                    "torch cannot use the GPU that is here "
+                    f"(torch {torch.__version__}, built for CUDA {torch.version.cuda})"
+                )
+            device = torch.device("cuda", 0)
+            torch.cuda.set_device(device)
+            torch.ones(1, device=device)
+            self._gpu = environment.gpu(device)
+            cache = int(self._gpu["l2_bytes"])
+        self._settings = environment.apply_settings(experiment, kind)
+        self._monitor = DeviceMonitor(self._gpu.get("uuid", ""))
+        self._profiler_warm = False
+        self.context = Context(
+            job=job,
+            experiment=experiment,
+            kind=kind,
+            device=device,
+            ranges=Ranges(job, experiment.kernel.name),
+            announce=announce,
+            cache_bytes=cache,
+        )
+
+    def environment(self) -> dict[str, Any]:
+        """The snapshot that goes into every job."""
+        state = self._monitor.read()
+        return {
+            "gpu": self._gpu,
+            "host": environment.host(),
+            "software": environment.software(),
+            "settings": self._settings,
+            "nvtx": self.context.ranges.available,
+            "nvml": self._monitor.reason or "available",
+            "idle_state": None
+            if state is None
+            else {"sm_mhz": state.sm_mhz, "memory_mhz": state.memory_mhz, "watts": state.watts},
+        }
+
+    def measure(
+        self, cell: Cell, names: list[str], progress: Callable[[int], None]
+    ) -> list[Record]:
+        """Records of a cell. Raises Poisoned after a sticky device error."""
+        return CellRun(self.context, cell, names, self._monitor, progress).run()
+
+    def trace(self, cell: Cell, name: str) -> tuple[Evidence, bool]:
+        """Evidence of one implementation, and whether this process can go on."""
+        context = self.context
+        context.announce(name, "trace")
+        try:
+            return self._traced(cell, name), True
+        except Exception as error:
+            status, reason = classify(error)
+            usable = True
+            try:
+                context.synchronize()
+            except Exception:
+                usable = False
+            evidence = Evidence(
+                tool="torch",
+                cell_id=cell.id,
+                implementation=name,
+                reason=f"{status}: {reason or traceback.format_exc(limit=1)}",
+            )
+            return evidence, usable
+
+    def _traced(self, cell: Cell, name: str) -> Evidence:
+        context, experiment = self.context, self.context.experiment
+        if not self._profiler_warm:
+            warm_profiler()
+            self._profiler_warm = True
+        torch._dynamo.reset()
+        seed = experiment.seed + cell.workload.seed + 5
+        copies = [Gate.draw(context, cell, seed + k) for k in range(max(1, experiment.trace.calls))]
+        call = bind(experiment, name, context.arguments(cell), context.kind)
+        clean = torch.ones(3 * context.cache_bytes // 4, device=context.device)
+        with torch.no_grad(), context.ranges.step(cell.index, cell.id, name, "trace"):
+            for _ in range(3):
+                call(*copies[0])
+            context.synchronize()
+            evidence = trace(
+                call,
+                copies,
+                cell_id=cell.id,
+                implementation=name,
+                own_language=experiment.kernel.implementations[name].language,
+                flush=clean.sum,
+                host_us=200.0,
+            )
+        torch.cuda.empty_cache()
+        return evidence
