@@ -12,12 +12,14 @@ from rich.table import Table
 
 from ..device import gpus, settle
 from ..errors import ConfigError, TargetError
+from ..judge.claims import check_claim
 from ..question import library as libraries
 from ..question.compose import compose, compose_jobs
 from ..question.costs import cost_of
 from ..question.plan import Plan, plan
+from ..question.targets import targets
 from ..records import Cost, PlannedCell
-from ..schema import Device, Experiment
+from ..schema import Device, Experiment, Target
 from .arguments import Arguments, parse
 
 SUMMARY = "cells, skips and floor times of a question on any target, without running it"
@@ -44,7 +46,8 @@ def main(argv: Sequence[str]) -> int:
     for folder in found.python_path:
         if folder not in sys.path:
             sys.path.append(folder)
-    planned = [_planned(job, experiment, found) for job, experiment in _jobs(arguments)]
+    known = targets(arguments.config_dirs)
+    planned = [_planned(job, experiment, known) for job, experiment in _jobs(arguments)]
     if "--json" in arguments.flags:
         text = json.dumps({"jobs": [_values(*job) for job in planned]}, indent=1, allow_nan=False)
         sys.stdout.write(text + "\n")
@@ -65,10 +68,10 @@ def _jobs(arguments: Arguments) -> list[tuple[list[str], Experiment]]:
     return [(overrides, compose(overrides, arguments.config_dirs))]
 
 
-def _planned(job: Sequence[str], experiment: Experiment, found: libraries.Library) -> Planned:
+def _planned(job: Sequence[str], experiment: Experiment, known: Sequence[Target]) -> Planned:
+    check_claim(experiment.claim)
     target = experiment.target
     if target.kind is None:
-        known = libraries.targets(found)
         try:
             target, _ = settle(target, known, gpus(), experiment.device)
         except TargetError as error:

@@ -6,7 +6,7 @@ and the shipped one are the same thing to it, and so that `off` and `no` in a YA
 
 import contextlib
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,7 +26,7 @@ from . import checks, library, refusals
 from .library import Library
 
 CONFIG_NAME = "config"
-"""The primary config; `hydra.main(version_base=VERSION_BASE, config_path=None, config_name=...)`."""
+"""The primary config of `hydra.main(config_path=None, config_name=..., version_base=...)`."""
 VERSION_BASE = "1.3"
 
 Dirs = Iterable[str | Path]
@@ -89,7 +89,7 @@ def _named(entry: library.Entry) -> dict[str, Any]:
 
 
 def _with_third_party(found: Library, entry: library.Entry) -> dict[str, Any]:
-    """The kernel's YAML with every conf/implementation/<kernel>/NAME.yaml as implementation NAME."""
+    """The kernel's YAML; conf/implementation/<kernel>/NAME.yaml becomes its implementation NAME."""
     node = _named(entry)
     words = found.entries.get(f"implementation/{entry.name}", {})
     own = node.get("implementations") or {}
@@ -103,7 +103,7 @@ def _with_third_party(found: Library, entry: library.Entry) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _hydra() -> Iterator[Hydra]:
+def _hydra() -> Generator[Hydra]:
     with initialize(config_path=None, version_base=VERSION_BASE):
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
@@ -218,7 +218,7 @@ def _refuse_lost_sweeps(
     if not swept:
         return
     others = [text for text, o in zip(overrides, given, strict=True) if o not in swept]
-    names = [str(value) for value in swept[-1].sweep_string_iterator()]
+    names = list(swept[-1].sweep_string_iterator())
     for name in names:
         one = [*others, f"experiment={name}"]
         saved = _saved_sweep(_composed(hydra, found, one, RunMode.MULTIRUN))

@@ -114,7 +114,7 @@ def _bound(text: str, values: Mapping[str, Any], key: str) -> str:
     return ", ".join(f"{name}={values[name]}" for name in sorted(names(text, key)))
 
 
-def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:  # noqa: PLR0911
+def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
     match node:
         case ast.Constant():
             return node.value

@@ -16,7 +16,6 @@ from typing import Any
 import yaml
 
 from ..errors import ConfigError
-from ..schema import Device, Target
 
 ROOT = Path(__file__).resolve().parents[2]
 """The checkout, or the installed package `kernel_lab`: holds conf/ and experiments/."""
@@ -75,7 +74,7 @@ for _tag, _pattern, _first in (
 
 def load_yaml(text: str) -> Any:
     """The value of a YAML text. Raises yaml.YAMLError."""
-    return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+    return yaml.load(text, Loader=_Loader)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,22 +195,6 @@ def _doc(group: str, text: str, node: Mapping[str, Any]) -> str:
         if comment and not comment.startswith(("@package", "klab ")):
             return comment
     return ""
-
-
-def targets(library: Library) -> list[Target]:
-    """Every target that can be read, as plain values. Raises ConfigError for a wrong one."""
-    found = []
-    for name in library.names("target"):
-        entry = library.entries["target"][name]
-        if entry.error:
-            continue
-        values = {**entry.node, "name": name}
-        try:
-            kind = values.get("kind")
-            found.append(Target(**{**values, "kind": Device(kind) if kind else None}))
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"{entry.path}: {error}") from error
-    return found
 
 
 def broken(library: Library, group: str, names: Sequence[str]) -> ConfigError | None:

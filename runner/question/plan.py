@@ -3,12 +3,11 @@
 Pure: nothing is imported, looked up or run.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
-from ..records import Cell, PlannedCell, Record, Skip, Status, Workload
+from ..records import Cell, PlannedCell, Skip, Status, Workload
 from ..schema import Device, Experiment, Implementation, Language
 from . import expressions, shapes
 
@@ -127,33 +126,6 @@ def _refusal_on_cpu(experiment: Experiment, implementation: Implementation) -> s
     if implementation.language == Language.triton and experiment.dtype.storage == "bfloat16":
         return "dtype bf16 on cpu: Triton's interpreter multiplies the bit patterns of bf16"
     return ""
-
-
-def traced_cells(experiment: Experiment, records: Sequence[Record]) -> tuple[str, ...]:
-    """The ids of the cells that `trace.cells` chooses among the records, in the order of the job.
-
-    `slowest:N` goes by the slowest implementation of a cell; a cell without a time comes last.
-    """
-    cells: dict[str, Cell] = {record.cell.id: record.cell for record in records}
-    chosen = experiment.trace.cells
-    if chosen == "all":
-        return tuple(cells)
-    how, _, count = chosen.partition(":")
-    if how == "first":
-        return tuple(cells)[: int(count)]
-    if how == "slowest":
-        slowest = dict.fromkeys(cells, -1.0)
-        for record in records:
-            if record.timing is not None:
-                latency = record.timing.latency_us.median
-                slowest[record.cell.id] = max(slowest[record.cell.id], latency)
-        kept = set(sorted(cells, key=lambda cell_id: -slowest[cell_id])[: int(count)])
-        return tuple(cell_id for cell_id in cells if cell_id in kept)
-    return tuple(
-        cell_id
-        for cell_id, cell in cells.items()
-        if expressions.holds(chosen, _values(cell.workload), "trace.cells")
-    )
 
 
 def _values(workload: Workload) -> dict[str, Any]:
