@@ -81,13 +81,16 @@ def _planned(job: Sequence[str], experiment: Experiment, known: Sequence[Target]
     costs = {
         (p.cell.id, name): cost_of(experiment, p.cell, name)
         for p in done.cells
-        for name in _names(p)
+        for name in _names(experiment, p)
     }
     return job, experiment, done, costs
 
 
-def _names(planned: PlannedCell) -> list[str]:
-    return [*planned.implementations, *(skip.implementation for skip in planned.skips)]
+def _names(experiment: Experiment, planned: PlannedCell) -> list[str]:
+    """Everyone in the cell, in the experiment's order, whether it runs or not."""
+    here = {*planned.implementations, *(skip.implementation for skip in planned.skips)}
+    order = [*experiment.implementations, *experiment.kernel.implementations]
+    return [name for name in dict.fromkeys(order) if name in here]
 
 
 def _show(
@@ -120,7 +123,7 @@ def _show(
     for planned in done.cells:
         reasons = {skip.implementation: skip.reason for skip in planned.skips}
         first = True
-        for name in _names(planned):
+        for name in _names(experiment, planned):
             cost = costs[planned.cell.id, name]
             workload = planned.cell.workload
             label = f"{workload.name} {workload.label}".strip()
@@ -183,15 +186,17 @@ def _values(
             {"axes": e.workload.axes, "layout": e.workload.layout, "condition": e.condition}
             for e in done.excluded
         ],
-        "cells": [_cell(planned, costs) for planned in done.cells],
+        "cells": [_cell(experiment, planned, costs) for planned in done.cells],
     }
 
 
-def _cell(planned: PlannedCell, costs: dict[tuple[str, str], Cost]) -> dict[str, Any]:
+def _cell(
+    experiment: Experiment, planned: PlannedCell, costs: dict[tuple[str, str], Cost]
+) -> dict[str, Any]:
     workload = planned.cell.workload
     reasons = {skip.implementation: skip for skip in planned.skips}
     rows = []
-    for name in _names(planned):
+    for name in _names(experiment, planned):
         cost, skip = costs[planned.cell.id, name], reasons.get(name)
         rows.append(
             {

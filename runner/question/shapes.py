@@ -81,6 +81,11 @@ def _source(shapes: Shapes, key: str) -> str:
         )
     if shapes.zip and given != ["product"]:
         raise ConfigError(f"{key}.zip: only goes with {key}.product.")
+    for name in ("axes", "workloads"):
+        if getattr(shapes, name) and given != ["model"]:
+            raise ConfigError(
+                f"{key}.{name}: only goes with {key}.model, e.g. shapes=llama3_8b_decode"
+            )
     return given[0] if given else ""
 
 
