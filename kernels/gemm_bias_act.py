@@ -246,25 +246,25 @@ if triton is not None:
     def candidates(
         M: int, itemsize: int, tensor_cores: bool, shared_bytes: int
     ) -> list["triton.Config"]:
-        """The tiles to try: by the rows, the storage, and the shared memory of a block.
+        """The tiles to try, smallest last: by the rows, the storage, and a block's shared memory.
 
         Up to 64 rows the product is bound by reading B: narrow tiles keep every SM at it.
         """
         if not tensor_cores:
             if M <= 64:
-                tiles = [(16, 32, 64, 4, 3), (16, 64, 32, 4, 4), (32, 64, 32, 4, 3)]
+                tiles = [(32, 64, 32, 4, 3), (16, 64, 32, 4, 4), (16, 32, 64, 4, 3)]
             else:
-                tiles = [(64, 64, 32, 4, 3), (128, 64, 16, 8, 3), (128, 128, 16, 8, 3)]
+                tiles = [(128, 128, 16, 8, 3), (128, 64, 16, 8, 3), (64, 64, 32, 4, 3)]
         elif M <= 64:
             rows = max(16, triton.next_power_of_2(M))
             tiles = [
-                (rows, 32, 128, 4, 5),
-                (rows, 32, 256, 4, 4),
-                (rows, 64, 64, 4, 6),
-                (rows, 64, 128, 4, 5),
-                (rows, 64, 256, 4, 4),
-                (rows, 128, 64, 4, 5),
                 (rows, 128, 128, 8, 4),
+                (rows, 128, 64, 4, 5),
+                (rows, 64, 256, 4, 4),
+                (rows, 64, 128, 4, 5),
+                (rows, 64, 64, 4, 6),
+                (rows, 32, 256, 4, 4),
+                (rows, 32, 128, 4, 5),
             ]
         else:
             tiles = [
@@ -289,7 +289,12 @@ if triton is not None:
         utils = triton.runtime.driver.active.utils  # pyrefly: ignore[missing-attribute]
         shared_bytes = utils.get_device_properties(a.get_device())["max_shared_mem"]
         tensor_cores = a.dtype != torch.float32 or kwargs["INPUT_PRECISION"] == "tf32"
-        return candidates(named["M"], a.element_size(), tensor_cores, shared_bytes)
+        found = candidates(named["M"], a.element_size(), tensor_cores, shared_bytes)
+        # below a few million operations every tile takes as long as its launch
+        return found if named["M"] * named["N"] * named["K"] > 2**20 else found[-1:]
+
+    def _do_bench(call: Callable[[], Any], quantiles: Any) -> Any:
+        return triton.testing.do_bench(call, warmup=10, rep=50, quantiles=quantiles)
 
     _with_even_k = triton.heuristics({"EVEN_K": lambda args: args["K"] % args["BLOCK_K"] == 0})(
         _gemm_kernel
@@ -312,6 +317,7 @@ if triton is not None:
             "INPUT_PRECISION",
         ],
         prune_configs_by={"early_config_prune": _prune},
+        do_bench=_do_bench,
     )(_with_even_k)
 
 
