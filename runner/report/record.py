@@ -92,10 +92,8 @@ def _correctness(name: str, checked: Correctness | None) -> Iterator[Text]:
         f"|y - y64| / (|y64| + rms of its row), worst at {tuple(checked.worst_index)}",
     )
     if checked.nonfinite or checked.nonfinite_reference:
-        yield _field(
-            "",
-            f"not finite: {checked.nonfinite} values, {checked.nonfinite_reference} of the reference",
-        )
+        counts = f"{checked.nonfinite} values, {checked.nonfinite_reference} of the reference"
+        yield _field("", f"not finite: {counts}")
 
 
 def _times(timing: Timing | None) -> Iterator[Text]:
@@ -159,7 +157,7 @@ def _evidence(evidence: Evidence) -> Iterator[Text]:
     if evidence.launch_count is None:
         yield _field(name, f"none: {evidence.reason or 'no reason given'}")
         return
-    yield _field(name, f"{evidence.launch_count} launches a call, {evidence.calls} calls traced")
+    yield _field(name, f"{_launches(evidence.launch_count)} a call, {evidence.calls} calls traced")
     for quantity_name in ("busy_us", "span_us"):
         value = getattr(evidence, quantity_name)
         if value is not None:
@@ -182,3 +180,7 @@ def _evidence(evidence: Evidence) -> Iterator[Text]:
 
 def _shape(values: tuple[int, ...]) -> str:
     return "x".join(map(str, values)) if values else ABSENT
+
+
+def _launches(count: int) -> str:
+    return "1 launch" if count == 1 else f"{count} launches"

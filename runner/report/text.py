@@ -1,7 +1,5 @@
 """Numbers as a person reads them: significant digits, and '-' where there is none."""
 
-import math
-
 from ..records import Interval
 
 ABSENT = "-"
@@ -15,7 +13,8 @@ def number(value: float | None, digits: int = 4) -> str:
         return "0"
     if abs(value) >= 1e9 or abs(value) < 1e-4:
         return f"{value:.{digits - 1}e}"
-    magnitude = math.floor(math.log10(abs(value)))
+    # the exponent after rounding: 9.9999 is 10.00
+    magnitude = int(f"{value:.{digits - 1}e}".partition("e")[2])
     return f"{value:.{max(digits - 1 - magnitude, 0)}f}"
 
 

@@ -1,5 +1,6 @@
 """The MLflow server in front of a local store, for a browser on this machine."""
 
+import json
 import os
 import socket
 import subprocess
@@ -7,13 +8,21 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
 
 from ..errors import StoreError
-from .store import SWEEPS, Store, connect, translated
+from .store import Store, connect, translated
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 _PATIENCE_S = 90
+
+Run = tuple[str, str]
+"""A run's id and its experiment's."""
 
 
 def serve(store: Store, *, port: int, say: Callable[[str], None]) -> int:
@@ -27,7 +36,7 @@ def serve(store: Store, *, port: int, say: Callable[[str], None]) -> int:
         return 0
     port = _free_port() if port == 0 else port
     _hold(port)
-    experiments = _experiments(store)
+    experiments, last = _contents(store)
     say(f"MLflow is starting on {store.uri}; this takes some ten seconds")
     log = (store.database.parent if store.database else Path.cwd()) / "mlflow-ui.log"
     with log.open("wb") as stream:
@@ -36,7 +45,7 @@ def serve(store: Store, *, port: int, say: Callable[[str], None]) -> int:
         )
     try:
         _wait(server, port, log)
-        _welcome(f"http://127.0.0.1:{port}", experiments, say)
+        _welcome(f"http://127.0.0.1:{port}", experiments, last, say)
         return server.wait()
     except KeyboardInterrupt:
         return 0
@@ -66,11 +75,12 @@ def _environment() -> dict[str, str]:
     return {**kept, "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
 
 
-def _experiments(store: Store) -> dict[str, str]:
+def _contents(store: Store) -> tuple[dict[str, str], list[Run]]:
+    """The store's experiments by name, and the implementations of its last job."""
     client = connect(store)
     with translated(store):
-        found = client.search_experiments()
-    return {experiment.name: experiment.experiment_id for experiment in found}
+        found = {e.name: e.experiment_id for e in client.search_experiments()}
+        return found, _last_job(client, found.values())
 
 
 def _free_port() -> int:
@@ -105,13 +115,51 @@ def _wait(server: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
     raise StoreError(f"mlflow server did not answer within {_PATIENCE_S} s; its log: {log}")
 
 
-def _welcome(address: str, experiments: dict[str, str], say: Callable[[str], None]) -> None:
+def _welcome(
+    address: str, experiments: dict[str, str], last: list[Run], say: Callable[[str], None]
+) -> None:
+    """The GenAI layout that the UI opens with hides what runs are about: links name the other."""
+    layout = "workflowType=machine_learning"
     say(f"open {address} (Ctrl-C ends it)")
     for name, number in experiments.items():
         if name != "Default":
-            say(f"  {name}: {address}/#/experiments/{number}/runs")
+            say(f"  {name}: {address}/#/experiments/{number}/runs?{layout}")
+    if last:
+        say(
+            f"latency of the last job's implementations, one line each:\n  {address}/{_lines(last)}"
+        )
     say("filters for the search box:")
     say("  tags.role = 'job'")
-    say("  tags.sweep_id = 'SWEEP_ID'   (from the experiment " + SWEEPS + ")")
-    say("  tags.experiment = 'EXPERIMENT' AND tags.role = 'implementation'")
-    say("compare: tick implementation runs, Compare, and take case/size or an axis as x")
+    say("  tags.role = 'implementation' AND tags.implementation = 'NAME'")
+    say("  tags.sweep_id = 'ID'")
+    say(
+        "compare: expand jobs with [+], tick implementations, Compare; in a chart's settings, x may"
+    )
+    say("be the metric case/size or an axis such as case/M")
+
+
+def _last_job(client: "MlflowClient", experiments: Iterable[str]) -> list[Run]:
+    """Run and experiment ids of the implementations of the job that was filed last."""
+    ids = list(experiments)
+    jobs = client.search_runs(
+        ids, "tags.role = 'job'", order_by=["attributes.start_time DESC"], max_results=1
+    )
+    if not jobs:
+        return []
+    query = f"tags.`mlflow.parentRunId` = '{jobs[0].info.run_id}'"
+    children = client.search_runs(ids, query, order_by=["attributes.run_name ASC"])
+    return [(run.info.run_id, run.info.experiment_id) for run in children]
+
+
+def _lines(runs: list[Run]) -> str:
+    """The page that overlays one metric of several runs over their steps."""
+    metric = "latency_us/median"
+    values = {
+        "runs": json.dumps([run for run, _ in runs]),
+        "metric": json.dumps(metric),
+        "experiments": json.dumps(sorted({experiment for _, experiment in runs})),
+        "plot_metric_keys": json.dumps([metric]),
+        "x_axis": "step",
+        "y_axis_scale": "log",
+    }
+    return f"#/metric?{urlencode(values, quote_via=quote)}"

@@ -158,7 +158,8 @@ def _file_implementation(
 
 def _complete_job(client: "MlflowClient", run_id: str, job: Job) -> None:
     params, long = contents.job_params(job)
-    tags = {**contents.outcome(job), "mlflow.note.content": job_note(job)}
+    # the device is known only since the job ran
+    tags = {**contents.identity(job), **contents.outcome(job), "mlflow.note.content": job_note(job)}
     _log(client, run_id, contents.job_metrics(job), params, tags, _end(job))
     for key, text in long.items():
         client.log_text(run_id, text, f"params/{safe(key).replace('/', '_')}.txt")

@@ -1,0 +1,123 @@
+"""The table that a person reads, on a terminal and in a log."""
+
+import dataclasses
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from kernel_lab.runner.records import JobStatus, Status
+from kernel_lab.runner.report import record
+from kernel_lab.runner.report.table import as_text, render
+from kernel_lab.runner.report.text import number
+
+
+@pytest.mark.parametrize("which", ["gemm", "chain"])
+def test_results_fit_a_hundred_columns(which, request):
+    text = as_text(request.getfixturevalue(which))
+    assert max(len(line) for line in text.split("\n") if "outputs/" not in line) <= 100
+
+
+def test_pipe_and_terminal_hold_the_same_characters(gemm):
+    piped = as_text(gemm)
+    assert "\x1b" not in piped
+    assert piped.isascii()
+    stream = io.StringIO()
+    render(gemm, Console(file=stream, force_terminal=True, width=100, color_system="truecolor"))
+    coloured = stream.getvalue()
+    assert "\x1b" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == piped
+
+
+def test_line_of_a_timed_record(gemm):
+    line = next(
+        line for line in as_text(gemm).split("\n") if line.startswith("  triton ") and "[" in line
+    )
+    name, median, *rest = line.split()
+    assert name == "triton"
+    assert float(median) > 0
+    assert "faster" in rest
+    assert rest[-1] == "1"
+    assert line.count("TFLOP/s") == 1
+    assert "%" in line
+
+
+def test_cells_have_a_heading_with_label_and_id(gemm):
+    text = as_text(gemm)
+    for cell in {r.cell.id: r.cell for r in gemm.records}.values():
+        assert f"{cell.workload.label}  {cell.id}" in text
+
+
+def test_failed_records_show_status_reason_and_how_to_repeat_them(gemm):
+    text = as_text(gemm)
+    for item in gemm.records:
+        if item.status not in ("ok",):
+            assert f"{item.status.value}: {item.reason}" in text
+            assert item.repro in text
+
+
+def test_absent_number_is_a_dash_and_never_zero(chain):
+    text = as_text(chain)
+    line = next(line for line in text.split("\n") if line.startswith("  eager") and "[" in line)
+    assert line.split()[-1] == "-"
+    for line in text.split("\n"):
+        assert " 0 " not in line
+    assert "of floor" not in text
+
+
+def test_claim_and_each_expectation_are_said(gemm):
+    text = as_text(gemm)
+    assert gemm.question in text
+    assert "claim: supported" in text
+    assert "speedup >= 1.05: supported, lowest 1.33 [1.32, 1.34]" in text
+    assert "not_measured" in text
+
+
+def test_same_failure_in_many_cells_is_one_entry(gemm):
+    alike = tuple(
+        dataclasses.replace(r, reason="not on this GPU", status=Status.unavailable)
+        if r.implementation == "cublaslt"
+        else r
+        for r in gemm.records
+    )
+    text = as_text(dataclasses.replace(gemm, records=alike)).split("Not ok")[1]
+    assert text.count("not on this GPU") == 1
+    assert "and 2 more" in text
+
+
+def test_footnotes_say_timer_state_clock_and_power(gemm):
+    text = as_text(gemm)
+    assert "period_us, cold, timer cupti" in text
+    assert "1965 MHz" in text
+    assert "W (medians over blocks)" in text
+
+
+def test_job_that_was_killed_says_so(gemm):
+    killed = dataclasses.replace(gemm, status=JobStatus.killed, status_reason="interrupted")
+    assert "job killed: interrupted" in as_text(killed)
+
+
+def test_job_without_records_can_be_shown(gemm):
+    bare = dataclasses.replace(gemm, records=())
+    assert gemm.id in as_text(bare)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "-"), (0, "0"), (0.5, "0.5000"), (1.23456, "1.235"), (16791.4, "16791"), 
+     (9.9999, "10.00"), (202.06, "202.1"), (0.01234567, "0.01235")],
+)  # fmt: skip
+def test_number(value, text):
+    assert number(value) == text
+
+
+def test_record_in_full(gemm):
+    (row,) = record.rows_of(gemm, cell=gemm.records[0].cell.id, implementation="triton")
+    text = "\n".join(line.plain for line in record.lines(gemm, row))
+    for part in (
+        "max error 0.00310 of 0.00780 allowed", "period_us: what a call costs",
+        "1 launch a call", "grid 132x1x1, block 256x1x1", "40 registers", "gemm: matmul",
+        "triton_kernel_0", row.record.repro,
+    ):  # fmt: skip
+        assert part in text
