@@ -165,7 +165,7 @@ def _entry(group: str, path: Path) -> Entry:
         text = path.read_text(encoding="utf-8")
         node = load_yaml(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        return Entry(**common, error=" ".join(str(error).split()))
+        return Entry(**common, error=_reason(error))
     if node is None:
         node = {}
     if not isinstance(node, dict):
@@ -173,6 +173,12 @@ def _entry(group: str, path: Path) -> Entry:
     if group == "experiment" and "experiment_name" in node:
         return Entry(**common, error="experiment_name is the file's name; remove the key")
     return Entry(**common, doc=_doc(group, text, node), package=_package(group, text), node=node)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        return f"line {error.problem_mark.line + 1}: {error.problem}"
+    return " ".join(str(error).split())
 
 
 def _package(group: str, text: str) -> str | None:
@@ -188,7 +194,7 @@ def _doc(group: str, text: str, node: Mapping[str, Any]) -> str:
     own = node.get("question" if group == "experiment" else "doc")
     if isinstance(own, str) and own.strip():
         return " ".join(own.split())
-    for line in text.splitlines():
+    for line in text.lstrip().splitlines():
         if not line.startswith("#"):
             break
         comment = line.lstrip("# ").strip()

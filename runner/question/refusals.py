@@ -14,7 +14,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from .. import schema
 from ..errors import ConfigError, unknown
 from ..schema import Experiment
-from .library import Library, broken
+from .library import GROUPS, Library, broken
 
 Raised = HydraException | OmegaConfBaseException | AssertionError
 RAISED = (HydraException, OmegaConfBaseException, AssertionError)
@@ -46,7 +46,8 @@ def explained(error: Raised, library: Library, overrides: Sequence[str]) -> Conf
     dropped = re.search(r"Could not override '([^']+)'", text)
     if dropped:
         group = dropped.group(1).split("@")[0].lstrip("/")
-        return unknown(f"defaults: override /{group}", "...", library.groups())
+        groups = [g for g in GROUPS if g != "implementation"]
+        return unknown("defaults: override group", group, groups, next_step=where.strip())
     return ConfigError(" ".join(text.split()) or type(error).__name__)
 
 
@@ -148,7 +149,9 @@ def _of_value(said: _Said, library: Library, overrides: Sequence[str]) -> str:
         return _of_key(said, library, overrides)
     enum = re.match(r"Invalid value '(.*)', expected one of \[(.*)\]", message)
     if enum:
-        return str(unknown(key, enum.group(1), enum.group(2).split(", ")))
+        given = enum.group(1)
+        shown = given.lower() if given in ("True", "False") else given
+        return str(unknown(key, shown, enum.group(2).split(", ")))
     kind = re.match(r"Value '(.*)' of type '(\w+)' could not be converted to (\w+)", message)
     if kind:
         meant = {"Integer": "an integer", "Float": "a number"}.get(kind.group(3), kind.group(3))

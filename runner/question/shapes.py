@@ -219,14 +219,16 @@ def _rule(item: Any, fields: Mapping[str, Any], key: str) -> Any:
 def _exclude(
     found: Iterator[Shape], conditions: list[tuple[str, str]], experiment: Experiment
 ) -> Expanded:
-    kept: dict[tuple[tuple[str, Any, type], ...], Shape] = {}
+    kept: list[Shape] = []
+    seen: set[tuple[tuple[str, Any, type], ...]] = set()
     excluded: list[tuple[Shape, str]] = []
     duplicates = 0
     for shape in found:
         content = tuple((name, item, type(item)) for name, item in shape.axes.items())
-        if content in kept:
+        if content in seen:
             duplicates += 1
             continue
+        seen.add(content)
         values = {"layout": "contiguous", "dtype": experiment.dtype.name, **shape.axes}
         why = next(
             (text for text, key in conditions if expressions.holds(text, values, key)),
@@ -235,6 +237,6 @@ def _exclude(
         if why is not None:
             excluded.append((shape, why))
             continue
-        kept[content] = shape
+        kept.append(shape)
         _limit(len(kept), "shapes")
-    return Expanded(shapes=tuple(kept.values()), excluded=tuple(excluded), duplicates=duplicates)
+    return Expanded(shapes=tuple(kept), excluded=tuple(excluded), duplicates=duplicates)

@@ -73,7 +73,10 @@ def test_model_with_further_axes(shapes):
         (["shapes.workloads=[upp]"], r"shapes\.workloads=upp: unknown.*Did you mean up\?"),
         (["shapes.workloads=[head]"], r"from_model\.head\.N: 'vocab/tp': name=vocab: unknown"),
         (["shapes.workloads=[up]", "shapes.tokens=[]"], r"shapes\.tokens: empty, but up needs it"),
-        (["shapes.workloads=[up]", "shapes.axes.act=[none]"], r"the model already gives act \(up\)"),
+        (
+            ["shapes.workloads=[up]", "shapes.axes.act=[none]"],
+            r"the model already gives act \(up\)",
+        ),
         (["shapes.product.M=[1]"], r"shapes\.product and shapes\.model are both given"),
         (["shapes.workloads=[up]", "shapes.tokens=[-1]"], r"shapes\.tokens: -1 is below min 0"),
     ],
@@ -134,7 +137,10 @@ def test_a_float_axis_stays_one(shapes):
         ("shapes.product.M=[]", r"^shapes\.product\.M: an empty list"),
         ("shapes.product.act=[gelo]", r"^shapes\.product\.act=gelo: unknown.*Did you mean gelu\?"),
         ("shapes.product.act=[true]", r"^shapes\.product\.act: true is a boolean; a name is meant"),
-        ("shapes.product.causal=[maybe]", r"^shapes\.product\.causal: maybe is text; true or false"),
+        (
+            "shapes.product.causal=[maybe]",
+            r"^shapes\.product\.causal: maybe is text; true or false",
+        ),
         ("shapes.product.Q=[1]", r"axis=Q: unknown\. Choices: K, M, N, act, causal, layout, scale"),
         ("shapes.cases=[{M: 1, N: 1, Q: 1}]", r"^shapes\.cases\[0\]: axis=Q: unknown"),
         ("shapes.cases=[{M: -3, N: 1}]", r"^shapes\.cases\[0\]\.M: -3 is below min 0"),
