@@ -105,7 +105,7 @@ def test_job_without_records_can_be_shown(gemm):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "-"), (0, "0"), (0.5, "0.5000"), (1.23456, "1.235"), (16791.4, "16791"), 
+    [(None, "-"), (0, "0"), (0.5, "0.5000"), (1.23456, "1.235"), (16791.4, "16791"),
      (9.9999, "10.00"), (202.06, "202.1"), (0.01234567, "0.01235")],
 )  # fmt: skip
 def test_number(value, text):

@@ -1,0 +1,58 @@
+"""`klab show`: by job, cell, implementation, and by default the last job."""
+
+import os
+
+import pytest
+
+from kernel_lab.runner.commands.show import main
+from kernel_lab.runner.errors import ConfigError
+
+
+def shown(capsys, *arguments):
+    assert main(arguments) == 0
+    return capsys.readouterr().out
+
+
+def test_last_job_by_default(capsys, gemm, chain):
+    assert chain.id in shown(capsys)
+
+
+def test_job_by_id_prints_its_table(capsys, gemm, chain):
+    text = shown(capsys, gemm.id)
+    assert gemm.question in text
+    assert "speed-up" in text
+
+
+def test_cell_prints_all_its_records_in_full(capsys, gemm, chain):
+    cell = gemm.records[0].cell
+    text = shown(capsys, cell.id)
+    for record in gemm.records:
+        if record.cell.id == cell.id:
+            assert record.repro in text
+
+
+def test_cell_alone_means_the_last_job_that_holds_it(capsys, jobs, gemm, outputs):
+    later = jobs.written(jobs.gemm_job(outputs / "runs/j20261201-120000-cc33"))
+    os.utime(f"{gemm.folder}/job.json")
+    cell = gemm.records[0].cell.id
+    assert gemm.folder in shown(capsys, f"{gemm.id}/{cell}")
+    assert later.folder in shown(capsys, f"{later.id}/{cell}")
+
+
+@pytest.mark.parametrize("form", ["{job}/{cell}/triton", "{cell}/triton", "{folder}"])
+def test_forms_of_an_id(capsys, gemm, form):
+    cell = gemm.records[0].cell.id
+    text = shown(capsys, form.format(job=gemm.id, cell=cell, folder=gemm.folder))
+    assert "triton" in text
+    if "{cell}" in form:
+        assert "triton_kernel_0" in text
+        assert "cublaslt" not in text
+
+
+def test_unknown_parts_name_the_known(gemm):
+    with pytest.raises(ConfigError, match=gemm.id):
+        main(["j0"])
+    with pytest.raises(ConfigError, match="holds the cell"):
+        main(["c00000000"])
+    with pytest.raises(ConfigError, match="triton"):
+        main([f"{gemm.id}/{gemm.records[0].cell.id}/tritn"])
