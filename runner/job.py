@@ -124,7 +124,7 @@ class JobRun:
             )
         )
 
-    def _supervisor(self) -> Supervisor:
+    def _supervisor(self, *, ceilings: bool = False) -> Supervisor:
         request, experiment = self._request, self._request.experiment
         kind = Device.cuda if request.gpu is not None else Device.cpu
         return Supervisor(
@@ -137,6 +137,7 @@ class JobRun:
                 "kind": kind,
                 "job": request.id,
                 "python_path": list(request.python_path),
+                "ceilings": ceilings,
             },
             environment=worker_environment(experiment, request.gpu),
             inline=experiment.worker is WorkerMode.inline,
@@ -146,7 +147,7 @@ class JobRun:
     def _measure(self) -> list[Record]:
         records: list[Record] = []
         started = time.perf_counter()
-        with self._supervisor() as supervisor:
+        with self._supervisor(ceilings=self._request.experiment.mode is Mode.run) as supervisor:
             for planned in self._request.plan.cells:
                 found = [
                     dataclasses.replace(

@@ -114,7 +114,7 @@ class Implementation:
     """One way to compute a kernel."""
 
     target: str = MISSING
-    """Dotted path of the function: called with the inputs, then `arguments` and `kwargs` by name."""
+    """Dotted path of the function: takes the inputs, then `arguments` and `kwargs` by name."""
     language: Language = Language.torch
     compile: Compile = Compile.none
     """Wrap the target in torch.compile."""
@@ -157,7 +157,7 @@ class Shapes:
     cases: list[dict[str, Any]] = field(default_factory=list)
     """Workloads one by one."""
     product: dict[str, list[Any]] = field(default_factory=dict)
-    """Every combination of the listed values; an axis left out comes from the kernel's default set."""
+    """Every combination; an axis left out comes from the kernel's default set."""
     zip: list[list[str]] = field(default_factory=list)
     """Axes of `product` that advance together, e.g. [[N, K]]."""
     model: Model = field(default_factory=Model)
@@ -197,7 +197,7 @@ class Kernel:
     """The reference's precision."""
     implementations: dict[str, Implementation] = field(default_factory=dict)
     from_model: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Named workloads: an expression an axis, over the model's fields, tokens, batch, kv_len, tp."""
+    """Named workloads: an expression an axis, over model fields, tokens, batch, kv_len, tp."""
     shapes: Shapes = field(default_factory=Shapes)
     """The default set: used where the experiment gives no source of its own."""
 
@@ -310,6 +310,9 @@ class Tracking:
     on_error: OnError = OnError.warn
     """An unreachable store: warn and keep the files, or fail before the first job."""
     timeout_s: int = 3
+    """A server must answer within this."""
+    prefix: str = ""
+    """Put before the names of MLflow experiments, which are the kernels'."""
 
 
 @dataclass
@@ -362,6 +365,8 @@ class Experiment:
     """GPU index or UUID."""
     cell: str | None = None
     """Only this cell, by its id."""
+    max_failures: int = 0
+    """A multirun ends after this many failed jobs; 0: it runs all."""
     settings: Settings = field(default_factory=Settings)
     strict: bool = False
     """noisy, unsupported, unavailable and a refuted claim make the exit code 1."""

@@ -213,7 +213,9 @@ class Supervisor:
             reason = said["reason"] if said else f"it ended at once; see {worker.log}"
             self.close()
             raise WorkerError(f"the worker could not start: {reason}")
-        self.worker_environment = said["environment"]
+        if not self.worker_environment:
+            self.worker_environment = said["environment"]
+            self._start["ceilings"] = False  # measured once a job, not once a worker
         return worker
 
     def _died(self, worker: WorkerProcess | InlineWorker, announced: str, phase: str) -> Death:

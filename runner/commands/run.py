@@ -29,7 +29,7 @@ from ..question.compose import (
     register,
     to_experiment,
 )
-from ..records import Job
+from ..records import Job, JobStatus
 from ..report.progress import Reporter
 from ..report.summary import closing, job_json
 from ..report.table import render
@@ -57,6 +57,7 @@ class Command:
         self._id = _new_id("sweep" if self._multirun else "run")
         self._jobs: list[Job] = []
         self._errors: list[KlabError] = []
+        self._skipped = 0
         self._interrupt: KeyboardInterrupt | None = None
         self._filing: Filing | None = None
 
@@ -135,8 +136,13 @@ class Command:
         hydra_config = HydraConfig.get()
         number = int(hydra_config.job.num) if self._multirun else 0
         overrides = list(hydra_config.overrides.task)
+        experiment = to_experiment(config, self._found, overrides)
+        if 0 < experiment.max_failures <= self._failures:
+            self._skipped += 1
+            self._print(f"{self._job_id(number)}: not run, max_failures={experiment.max_failures}")
+            return
         request = self._preparer.request(
-            to_experiment(config, self._found, overrides),
+            experiment,
             job_id=self._job_id(number),
             overrides=overrides,
             sweep_id=self._id if self._multirun else None,
@@ -184,8 +190,12 @@ class Command:
             return 143 if isinstance(self._interrupt, Terminated) else 130
         strict = [bool(job.config.get("strict")) for job in self._jobs]
         codes = [exit_code(job, strict=s) for job, s in zip(self._jobs, strict, strict=True)]
-        codes += [error.exit_code for error in self._errors]
+        codes += [error.exit_code for error in self._errors] + [1] * bool(self._skipped)
         return max(codes, default=0)
+
+    @property
+    def _failures(self) -> int:
+        return len(self._errors) + sum(job.status is JobStatus.failed for job in self._jobs)
 
     def _print(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.status import Status as Spinner
 
-from ..records import Cell, Job, PlannedCell, Record, Status
+from ..records import FAILED, Cell, Job, PlannedCell, Record, Status
 from ..supervisor import Death, Progress
 
 
@@ -51,6 +51,15 @@ class Reporter:
             markup=False,
         )
 
+        for record in records:
+            if record.status in FAILED and record.phase != "plan":
+                self._console.print(
+                    f"  {record.implementation} {record.status} in {record.phase}: {record.reason}",
+                    highlight=False,
+                    soft_wrap=True,
+                    markup=False,
+                )
+
     def close(self) -> None:
         """Removes the live line."""
         if self._spinner is not None:
@@ -82,7 +91,7 @@ class Reporter:
     def _death(self, cell: Cell, death: Death) -> None:
         if not self._quiet:
             self._console.print(
-                f"  {cell.workload.label}: {death.implementation} {death.status} in "
+                f"  {cell.workload.label}: worker lost at {death.implementation} in "
                 f"{death.phase}: {death.reason}",
                 highlight=False,
                 soft_wrap=True,

@@ -35,6 +35,13 @@ class Attempt:
     first_call_s: float | None = None
     tuning: str = ""
     peak_bytes: int | None = None
+    range_id: int | None = None
+
+    @property
+    def function(self) -> Call:
+        """What was bound. An attempt that could not be loaded is never called."""
+        assert self.call is not None
+        return self.call
 
     def fail(self, status: Status, reason: str, phase: str, trace: str = "") -> None:
         self.status, self.reason, self.phase, self.trace = status, reason, phase, trace
@@ -80,7 +87,7 @@ class Attempt:
         elif not_held * 2 > len(sampled.blocks):
             self.fail(Status.invalid, f"host-limited: {notes[0]}", "time")
 
-    def record(self, context: Context, cell: Cell, range_id: int | None) -> Record:
+    def record(self, context: Context, cell: Cell) -> Record:
         """The record as it stands."""
         experiment = context.experiment
         implementation = experiment.kernel.implementations[self.name]
@@ -105,6 +112,6 @@ class Attempt:
             tuning=self.tuning,
             target=experiment.target.name,
             peak_memory_bytes=self.peak_bytes,
-            range_id=range_id,
+            range_id=self.range_id,
             traceback=self.trace,
         )

@@ -13,16 +13,14 @@ import torch
 
 from ..records import Cell, Record, Status
 from ..schema import Device, Language, Mode
-from .attempt import Attempt, Clock
+from .attempt import Attempt
 from .context import Context
-from .device_clock import DeviceClock, NoSlope
 from .device_state import DeviceMonitor
 from .failure import classify, is_sticky
 from .gate import Gate, WrongAnswer
-from .host_clock import HostClock
 from .inputs import clone
 from .load import bind, tuning_of
-from .rounds import Sampled, run_rounds
+from .measuring import Measuring
 
 Call = Callable[..., Any]
 
@@ -54,12 +52,16 @@ class CellRun:
         self._monitor = monitor
         self._progress = progress
         self._attempts = {name: Attempt(name=name) for name in names}
-        self._range_ids: dict[str, int] = {}
 
     def run(self) -> list[Record]:
         """Records of all implementations. Raises Poisoned after a sticky device error."""
-        context = self._context
         torch._dynamo.reset()
+        # one mode for check and timing alike: compiled code is guarded by it
+        with torch.no_grad():
+            return self._run()
+
+    def _run(self) -> list[Record]:
+        context = self._context
         seed = context.experiment.seed + self._cell.workload.seed
         gate = self._gate(seed)
         if gate is None:
@@ -81,7 +83,13 @@ class CellRun:
                     attempt.fail(
                         Status.checked, "Triton's interpreter: values checked, never timed", "check"
                     )
-            self._time([a.name for a in good if a.status is Status.ok], seed)
+            Measuring(
+                self._context,
+                self._cell,
+                self._monitor,
+                progress=self._progress,
+                stop_if_sticky=self._stop_if_sticky,
+            ).run([a for a in good if a.status is Status.ok], seed + 2)
             self._recheck(seed)
         return self._records()
 
@@ -119,12 +127,12 @@ class CellRun:
             attempt.call = bind(context.experiment, name, arguments, context.kind)
             phase = "compile"
             context.announce(name, phase)
-            attempt.first_call_s = self._first_call(attempt.call, gate)
+            attempt.first_call_s = self._first_call(attempt.function, gate)
             phase = "check"
             context.announce(name, phase)
             with context.ranges.step(self._cell.index, self._cell.id, name, "check"):
                 self._start_peak()
-                attempt.correctness = gate.check(attempt.call)
+                attempt.correctness = gate.check(attempt.function)
                 attempt.peak_bytes = self._peak()
             attempt.tuning = tuning_of(context.experiment.kernel.implementations[name])
         except WrongAnswer as wrong:
@@ -138,86 +146,9 @@ class CellRun:
     def _first_call(self, call: Call, gate: Gate) -> float:
         inputs = clone(gate.first_inputs)
         started = time.perf_counter()
-        with torch.no_grad():
-            call(*inputs)
+        call(*inputs)
         self._context.synchronize()
         return time.perf_counter() - started
-
-    def _time(self, names: list[str], seed: int) -> None:
-        """Rounds over `names`; one that fails in them is taken out and the rest start anew."""
-        context = self._context
-        while names:
-            current = [names[0]]
-            graphs = _compiled_graphs()
-            try:
-                clock = self._clock(names, seed)
-                for name in names:
-                    current[0] = name
-                    context.announce(name, "warmup")
-                    with context.ranges.step(self._cell.index, self._cell.id, name, "warmup"):
-                        clock.prepare(name)
-                sampled, stopped = self._rounds(clock, names, current, seed)
-            except NoSlope as reason:
-                self._attempts[current[0]].fail(Status.invalid, str(reason), "time")
-            except Exception as error:
-                self._stop_if_sticky(current[0], error)
-                self._attempts[current[0]].fail(*classify(error), "time", traceback.format_exc())
-            else:
-                recompiled = _compiled_graphs() - graphs
-                for name in names:
-                    attempt = self._attempts[name]
-                    attempt.settle(context, clock, sampled[name], stopped, recompiled)
-                return
-            names = [name for name in names if name != current[0]]
-            self._free()
-
-    def _rounds(
-        self, clock: Clock, names: list[str], current: list[str], seed: int
-    ) -> tuple[dict[str, Sampled], str]:
-        context = self._context
-        wanted = context.experiment.kernel.baseline
-        baseline = wanted if wanted in names else names[0]
-
-        class InRanges:
-            """The clock's blocks, each in its NVTX range."""
-
-            states = clock.states
-
-            def block(inner, name: str, state: str, round_: int, position: int) -> Any:  # noqa: N805
-                with context.ranges.step(self._cell.index, self._cell.id, name, "measure") as index:
-                    self._range_ids[name] = index
-                    return clock.block(name, state, round_, position)
-
-        def before(name: str, round_: int) -> None:
-            current[0] = name
-            context.announce(name, "time")
-            self._progress(round_)
-
-        with torch.no_grad():
-            return run_rounds(
-                InRanges(),
-                names,
-                baseline,
-                context.experiment.protocol,
-                seed=seed,
-                before_block=before,
-            )
-
-    def _clock(self, names: list[str], seed: int) -> Clock:
-        context = self._context
-        calls = {name: self._attempts[name].call for name in names}
-        inputs = Gate.draw(context, self._cell, seed + 2)
-        if context.kind is Device.cpu:
-            return HostClock(calls, inputs, context.experiment.protocol)
-        return DeviceClock(
-            calls,
-            inputs,
-            context.experiment.protocol,
-            device=context.device,
-            cache_bytes=context.cache_bytes,
-            free_memory=context.free_memory(),
-            monitor=self._monitor,
-        )
 
     def _recheck(self, seed: int) -> None:
         """The same gate on inputs that no call has seen: a result kept from timing shows."""
@@ -233,7 +164,7 @@ class CellRun:
                 with self._context.ranges.step(
                     self._cell.index, self._cell.id, attempt.name, "check"
                 ):
-                    attempt.recheck = gate.check(attempt.call)
+                    attempt.recheck = gate.check(attempt.function)
             except WrongAnswer as wrong:
                 attempt.recheck = wrong.correctness
                 attempt.fail(
@@ -272,14 +203,4 @@ class CellRun:
 
     def _records(self) -> list[Record]:
         self._free()
-        return [
-            attempt.record(self._context, self._cell, self._range_ids.get(attempt.name))
-            for attempt in self._attempts.values()
-        ]
-
-
-def _compiled_graphs() -> int:
-    """How many graphs dynamo has compiled in this process."""
-    from torch._dynamo.utils import counters
-
-    return int(counters["stats"]["unique_graphs"])
+        return [attempt.record(self._context, self._cell) for attempt in self._attempts.values()]

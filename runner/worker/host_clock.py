@@ -34,7 +34,7 @@ class HostClock:
     def prepare(self, name: str) -> None:
         """Warms up for `warmup_ms`, and sets how many calls a sample holds."""
         call, inputs = self._calls[name], self._inputs
-        count, spent = 0, 0.0
+        count, spent, last = 0, 0.0, 0.0
         while spent < self._protocol.warmup_ms / 1e3 or count < 3:
             started = time.perf_counter()
             call(*inputs)

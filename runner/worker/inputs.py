@@ -5,7 +5,7 @@ Knows nothing of kernels: a kernel's `make_inputs` draws through `Draw`.
 
 import ctypes
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -137,7 +137,7 @@ def copies_needed(bytes_per_call: int, cache_bytes: int, calls: int, memory_limi
 
 
 @contextmanager
-def poisoned(device: torch.device, sizes: tuple[int, ...]) -> Iterator[bool]:
+def poisoned(device: torch.device, sizes: tuple[int, ...]) -> Generator[bool]:
     """While it lasts, memory that comes fresh from the allocator holds poison, not old results.
 
     CUDA: blocks of the same sizes are filled and freed, and the caching allocator hands just

@@ -64,6 +64,8 @@ class Worker:
             from .session import Session
 
             self._session = Session(experiment, kind, message["job"], self._announce)
+            if message.get("ceilings"):
+                self._session.measure_ceilings()
         except Exception as error:
             self._say({"say": "fatal", "reason": str(error), "traceback": traceback.format_exc()})
             return False

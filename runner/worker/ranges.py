@@ -6,7 +6,7 @@ none of `@ , [ ] / * + $ \\`, which Nsight Compute's filters would read as opera
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -58,14 +58,16 @@ class Ranges:
         return self._index[key]
 
     @contextmanager
-    def job(self) -> Iterator[int]:
+    def job(self) -> Generator[int]:
         """The outermost range, open while the worker works on a job."""
         message = f"job={clean(self._job)};kernel={clean(self._kernel)}"
         with self._open(message, self.payload(message)) as index:
             yield index
 
     @contextmanager
-    def step(self, cell_index: int, cell_id: str, implementation: str, phase: str) -> Iterator[int]:
+    def step(
+        self, cell_index: int, cell_id: str, implementation: str, phase: str
+    ) -> Generator[int]:
         """The two inner ranges: who, and what is done. Yields the inner one's index."""
         if phase not in PHASES:
             raise ValueError(f"phase {phase}: not one of {', '.join(PHASES)}")
@@ -78,7 +80,7 @@ class Ranges:
             yield index
 
     @contextmanager
-    def _open(self, message: str, index: int) -> Iterator[int]:
+    def _open(self, message: str, index: int) -> Generator[int]:
         if nvtx is None:
             yield index
             return

@@ -9,6 +9,7 @@ import torch
 from ..records import Cell, Evidence, Record
 from ..schema import Device, Experiment
 from . import environment
+from .ceilings import copy_ceiling
 from .cell import CellRun
 from .context import Announce, Context
 from .device_state import DeviceMonitor
@@ -39,6 +40,7 @@ class Session:
             cache = int(self._gpu["l2_bytes"])
         self._settings = environment.apply_settings(experiment, kind)
         self._monitor = DeviceMonitor(self._gpu.get("uuid", ""))
+        self._ceilings: dict[str, Any] | None = None
         self._profiler_warm = False
         self.context = Context(
             job=job,
@@ -58,12 +60,26 @@ class Session:
             "host": environment.host(),
             "software": environment.software(),
             "settings": self._settings,
+            "ceilings": self._ceilings,
             "nvtx": self.context.ranges.available,
             "nvml": self._monitor.reason or "available",
             "idle_state": None
             if state is None
             else {"sm_mhz": state.sm_mhz, "memory_mhz": state.memory_mhz, "watts": state.watts},
         }
+
+    def measure_ceilings(self) -> None:
+        """Measures what this GPU's memory gives; part of the environment from then on."""
+        context = self.context
+        if context.kind is Device.cuda:
+            self._ceilings = copy_ceiling(
+                context.experiment.protocol,
+                device=context.device,
+                cache_bytes=context.cache_bytes,
+                free_memory=context.free_memory(),
+                monitor=self._monitor,
+            )
+            torch.cuda.empty_cache()
 
     def measure(
         self, cell: Cell, names: list[str], progress: Callable[[int], None]

@@ -1,0 +1,122 @@
+"""The timed part of a cell: the right implementations, in rounds, each block in its NVTX range.
+
+One that fails in the rounds is taken out, and the rest start anew without it.
+"""
+
+import traceback
+from collections.abc import Callable, Sequence
+
+from torch._dynamo.utils import counters
+
+from ..records import Block, Cell, Status
+from ..schema import Device
+from .attempt import Attempt, Clock
+from .context import Context
+from .device_clock import DeviceClock, NoSlope
+from .device_state import DeviceMonitor
+from .failure import classify
+from .gate import Gate
+from .host_clock import HostClock
+from .rounds import Sampled, run_rounds
+
+
+class Measuring:
+    """Times attempts of one cell side by side."""
+
+    def __init__(
+        self,
+        context: Context,
+        cell: Cell,
+        monitor: DeviceMonitor,
+        *,
+        progress: Callable[[int], None],
+        stop_if_sticky: Callable[[str, Exception], None],
+    ) -> None:
+        self._context = context
+        self._cell = cell
+        self._monitor = monitor
+        self._progress = progress
+        self._stop_if_sticky = stop_if_sticky
+        self._attempts: dict[str, Attempt] = {}
+        self._at = ""
+
+    def run(self, attempts: Sequence[Attempt], seed: int) -> None:
+        """Gives each attempt its timing, or the reason why it has none."""
+        self._attempts = {attempt.name: attempt for attempt in attempts}
+        while self._attempts:
+            self._at = next(iter(self._attempts))
+            graphs = counters["stats"]["unique_graphs"]
+            try:
+                clock = self._clock(seed)
+                for name in self._attempts:
+                    self._warm_up(clock, name)
+                sampled, stopped = self._rounds(clock, seed)
+            except NoSlope as reason:
+                self._attempts.pop(self._at).fail(Status.invalid, str(reason), "time")
+            except Exception as error:
+                self._stop_if_sticky(self._at, error)
+                trace = traceback.format_exc()
+                self._attempts.pop(self._at).fail(*classify(error), "time", trace)
+            else:
+                recompiled = counters["stats"]["unique_graphs"] - graphs
+                for name, attempt in self._attempts.items():
+                    attempt.settle(self._context, clock, sampled[name], stopped, recompiled)
+                return
+
+    def _clock(self, seed: int) -> Clock:
+        context = self._context
+        calls = {name: attempt.function for name, attempt in self._attempts.items()}
+        inputs = Gate.draw(context, self._cell, seed)
+        if context.kind is Device.cpu:
+            return HostClock(calls, inputs, context.experiment.protocol)
+        return DeviceClock(
+            calls,
+            inputs,
+            context.experiment.protocol,
+            device=context.device,
+            cache_bytes=context.cache_bytes,
+            free_memory=context.free_memory(),
+            monitor=self._monitor,
+        )
+
+    def _warm_up(self, clock: Clock, name: str) -> None:
+        self._at = name
+        self._context.announce(name, "warmup")
+        with self._context.ranges.step(self._cell.index, self._cell.id, name, "warmup"):
+            clock.prepare(name)
+
+    def _rounds(self, clock: Clock, seed: int) -> tuple[dict[str, Sampled], str]:
+        names = list(self._attempts)
+        wanted = self._context.experiment.kernel.baseline
+        return run_rounds(
+            _InRanges(clock, self._context, self._cell, self._attempts),
+            names,
+            wanted if wanted in names else names[0],
+            self._context.experiment.protocol,
+            seed=seed,
+            before_block=self._before,
+        )
+
+    def _before(self, name: str, round_: int) -> None:
+        self._at = name
+        self._context.announce(name, "time")
+        self._progress(round_)
+
+
+class _InRanges:
+    """A clock whose every block stands in its NVTX range."""
+
+    def __init__(
+        self, clock: Clock, context: Context, cell: Cell, attempts: dict[str, Attempt]
+    ) -> None:
+        self.states = clock.states
+        self._clock = clock
+        self._context = context
+        self._cell = cell
+        self._attempts = attempts
+
+    def block(self, name: str, state: str, round_: int, position: int) -> Block:
+        ranges = self._context.ranges
+        with ranges.step(self._cell.index, self._cell.id, name, "measure") as index:
+            self._attempts[name].range_id = index
+            return self._clock.block(name, state, round_, position)

@@ -1,0 +1,214 @@
+"""Implementations that are wrong on purpose, and deaths of the worker: each ends as a record."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LAB = Path(__file__).resolve().parents[1] / "lab"
+FAST = [
+    "protocol.min_rounds=20",
+    "protocol.max_rounds=20",
+    "protocol.sample_us=10",
+    "protocol.warmup_ms=1",
+]
+
+
+def klab(outputs, *words, environment=None):
+    """Runs `klab run` on the wrong kernel; the exit code and the records by implementation."""
+    command = [
+        sys.executable,
+        "-c",
+        "from kernel_lab.runner.cli import main; raise SystemExit(main())",
+    ]
+    done = subprocess.run(
+        [
+            *command,
+            "run",
+            "--config-dir",
+            str(LAB),
+            "--json",
+            "kernel=probe",
+            "dtype=fp32",
+            "target=cpu",
+            "tracking=none",
+            *FAST,
+            *words,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env={**os.environ, "KLAB_OUTPUTS": str(outputs), **(environment or {})},
+    )
+    jobs = json.loads(done.stdout) if done.stdout.strip() else []
+    return done, jobs
+
+
+def by_name(jobs):
+    return {record["implementation"]: record for job in jobs for record in job["records"]}
+
+
+WRONG = {
+    "off_by_a_little": "wrong_values",
+    "all_nan": "wrong_values",
+    "zeros": "wrong_values",
+    "last_element_missing": "wrong_values",
+    "never_written": "wrong_values",
+    "half_written": "wrong_values",
+    "mutates_its_input": "wrong_values",
+    "remembers_by_shape": "wrong_values",
+    "remembers_by_address": "wrong_values",
+    "one_element_short": "wrong_shape",
+    "double": "wrong_dtype",
+    "two_outputs": "wrong_shape",
+    "raises": "crashed",
+    "misspelt": "crashed",
+    "not_for_this": "unsupported",
+    "too_much_memory": "out_of_memory",
+    "missing_library": "unavailable",
+}
+
+
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory):
+    names = ",".join(["right", "also_right", "floods", "spawns", *WRONG])
+    return klab(tmp_path_factory.mktemp("wrong"), f"implementations=[{names}]")
+
+
+@pytest.mark.parametrize(("name", "status"), WRONG.items())
+def test_a_wrong_implementation_ends_in_its_status_without_a_time(wrong, name, status):
+    record = by_name(wrong[1])[name]
+    assert record["status"] == status, record["reason"]
+    assert record["timing"] is None
+    assert record["reason"]
+
+
+def test_the_gate_bites_only_the_wrong(wrong):
+    records = by_name(wrong[1])
+    for name in ("right", "also_right", "floods", "spawns"):
+        assert records[name]["status"] == "ok", records[name]["reason"]
+        assert len(records[name]["timing"]["rounds_us"]) == 20
+        assert records[name]["recheck"]["checks"] == 2
+
+
+def test_a_wrong_record_makes_the_exit_code_one(wrong):
+    assert wrong[0].returncode == 1, wrong[0].stderr[-2000:]
+
+
+def test_what_kernels_print_goes_to_the_log_and_nowhere_else(wrong):
+    done, jobs = wrong
+    assert "xxxx" not in done.stdout + done.stderr
+    log = Path(jobs[0]["folder"]) / by_name(jobs)["floods"]["log"]
+    assert "xxxx" in log.read_text()
+
+
+def test_every_record_says_how_to_run_it_again(wrong):
+    for name, record in by_name(wrong[1]).items():
+        assert f"implementations=[{name}]" in record["repro"]
+        assert "cell=c" in record["repro"]
+
+
+def test_deaths_cost_one_implementation_of_one_cell(tmp_path):
+    names = "right,segfaults,exits,forks,hangs,also_right"
+    done, jobs = klab(
+        tmp_path,
+        f"implementations=[{names}]",
+        "shapes.product.N=[1000,2000]",
+        "protocol.step_limit_s=4",
+    )
+    assert done.returncode == 1
+    records = [r for job in jobs for r in job["records"]]
+    assert len(records) == 12
+    wanted = {
+        "right": "ok",
+        "also_right": "ok",
+        "segfaults": "crashed",
+        "exits": "crashed",
+        "forks": "crashed",
+        "hangs": "timed_out",
+    }
+    for record in records:
+        assert record["status"] == wanted[record["implementation"]], record["reason"]
+    reasons = {r["implementation"]: r["reason"] for r in records}
+    assert "SIGSEGV" in reasons["segfaults"]
+    assert "code 7" in reasons["exits"]
+    assert "code 9" in reasons["forks"]
+    assert "step_limit_s=4" in reasons["hangs"]
+
+
+def test_a_kill_from_outside_is_retried_once(tmp_path):
+    marker = tmp_path / "marker"
+    done, jobs = klab(
+        tmp_path,
+        "implementations=[right,killed_once]",
+        environment={"KLAB_TEST_MARKER": str(marker)},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert marker.exists()
+    records = by_name(jobs)
+    assert records["killed_once"]["status"] == "ok"
+    assert records["killed_once"]["attempts"] == 2
+
+
+def test_a_kill_that_comes_again_is_lost_and_the_rest_completes(tmp_path):
+    done, jobs = klab(
+        tmp_path,
+        "implementations=[right,killed_from_outside_always]",
+        "shapes.product.N=[1000,2000]",
+    )
+    assert done.returncode == 1
+    statuses = [(r["implementation"], r["status"]) for j in jobs for r in j["records"]]
+    assert statuses.count(("right", "ok")) == 2
+    assert statuses.count(("killed_from_outside_always", "lost")) == 2
+
+
+def test_an_empty_workload_ends_empty_and_its_neighbours_do_not(tmp_path):
+    done, jobs = klab(tmp_path, "implementations=[right,also_right]", "shapes.product.N=[10,0,20]")
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = [(r["cell"]["workload"]["axes"]["N"], r["status"]) for j in jobs for r in j["records"]]
+    assert found.count((0, "empty")) == 2
+    assert found.count((10, "ok")) == 2
+    assert found.count((20, "ok")) == 2
+
+
+def test_mode_check_verifies_without_a_time(tmp_path):
+    done, jobs = klab(tmp_path, "implementations=[right,zeros]", "mode=check")
+    records = by_name(jobs)
+    assert records["right"]["status"] == "checked"
+    assert records["right"]["timing"] is None
+    assert records["zeros"]["status"] == "wrong_values"
+    assert done.returncode == 1
+
+
+def test_inline_worker_gives_the_same_statuses(tmp_path):
+    done, jobs = klab(tmp_path, "implementations=[right,zeros]", "worker=inline")
+    assert {n: r["status"] for n, r in by_name(jobs).items()} == {
+        "right": "ok",
+        "zeros": "wrong_values",
+    }
+    assert done.returncode == 1
+
+
+def test_five_jobs_of_which_two_fail_all_end(tmp_path):
+    done, jobs = klab(
+        tmp_path,
+        "-m",
+        "implementations=[right],[raises],[also_right],[exits],[right]",
+    )
+    assert [job["status"] for job in jobs] == [
+        "finished",
+        "failed",
+        "finished",
+        "failed",
+        "finished",
+    ]
+    assert done.returncode == 1
+    for job, cause in ((jobs[1], "always raises"), (jobs[3], "code 7")):
+        failed = [r for r in job["records"] if r["status"] == "crashed"]
+        assert len(failed) == 1
+        assert cause in failed[0]["reason"]
+        assert cause in done.stderr
