@@ -28,7 +28,7 @@ HELP = f"""klab plan [--json] [-m] [--config-dir FOLDER] OVERRIDES...
 
 {SUMMARY}
 
-  klab plan kernel=scale_chain shapes.product.N=[1e9] dtype=fp32 target=h100_sxm
+  klab plan kernel=NAME shapes.product.N=[1e9] dtype=fp32 target=h100_sxm
   klab plan -m experiment=NAME dtype=bf16,fp16
 
 Floor times are the sum over stages of max(FLOPs / peak, bytes / bandwidth) by the target's

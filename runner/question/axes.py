@@ -47,6 +47,11 @@ def _typed(kind: AxisType, given: Any, key: str) -> AxisValue:
             return given
         case AxisType.bool if isinstance(given, str) and given.lower() in _WORDS:
             return _WORDS[given.lower()]
+        case _:
+            raise _not_meant(kind, given, key)
+
+
+def _not_meant(kind: AxisType, given: Any, key: str) -> ConfigError:
     meant = {
         AxisType.int: "an integer",
         AxisType.float: "a number",
@@ -55,7 +60,7 @@ def _typed(kind: AxisType, given: Any, key: str) -> AxisValue:
     }[kind]
     shown = str(given).lower() if isinstance(given, bool) else given
     hint = " Quote it if it is the name of something." if kind == AxisType.str else ""
-    raise ConfigError(f"{key}: {shown} is {_kind(given)}; {meant} is meant.{hint}")
+    return ConfigError(f"{key}: {shown} is {_kind(given)}; {meant} is meant.{hint}")
 
 
 def _kind(given: Any) -> str:

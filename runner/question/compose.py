@@ -22,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from ..errors import ConfigError
 from ..schema import Experiment
-from . import checks, library, refusals
+from . import checks, keys, library, refusals
 from .library import Library
 
 CONFIG_NAME = "config"
@@ -139,9 +139,14 @@ def _composed(hydra: Hydra, found: Library, overrides: list[str], mode: RunMode)
 
 
 def _refuse_name(overrides: Sequence[str]) -> None:
+    """What a word is called is its file's name; called otherwise, records would name no file."""
+    fixed = {"experiment_name", *(f"{group}.name" for group in _FILES)}
     for override in overrides:
-        if override.partition("=")[0].lstrip("+~") == "experiment_name":
-            raise ConfigError(f"{override}: it is the experiment file's name and cannot be set.")
+        if override.partition("=")[0].lstrip("+~") in fixed:
+            raise ConfigError(f"{override}: it is the file's name and cannot be set.")
+
+
+_FILES = ("kernel", "dtype", "target", "protocol", "tracking")
 
 
 def to_experiment(config: DictConfig, found: Library, overrides: Sequence[str] = ()) -> Experiment:
@@ -151,9 +156,13 @@ def to_experiment(config: DictConfig, found: Library, overrides: Sequence[str] =
     """
     try:
         experiment = cast(Experiment, OmegaConf.to_object(config))
-        refusals.refuse_unknown_keys(config, experiment, overrides)
+        keys.refuse_unknown_keys(config, experiment, overrides)
     except refusals.RAISED as error:
         raise refusals.explained(error, found, overrides) from error
+    for group in _FILES:
+        name = getattr(experiment, group).name
+        if name not in found.entries[group]:
+            raise ConfigError(f"{group}.name={name}: it is the file's name and cannot be set.")
     group = f"implementation/{experiment.kernel.name}"
     unread = library.broken(found, group, found.names(group))
     if unread:

@@ -1,24 +1,21 @@
 """What Hydra and OmegaConf raise, said in one message: key, value, choices, next step."""
 
 import dataclasses
-import difflib
 import re
-import typing
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from .. import schema
 from ..errors import ConfigError, unknown
-from ..schema import Experiment
+from .keys import no_such_key
 from .library import GROUPS, Library, broken
 
-Raised = HydraException | OmegaConfBaseException | AssertionError
-RAISED = (HydraException, OmegaConfBaseException, AssertionError)
-"""What composing may raise; an AssertionError is Hydra's for `override` entries out of place."""
+Raised = HydraException | OmegaConfBaseException | AssertionError | ValueError
+RAISED = (HydraException, OmegaConfBaseException, AssertionError, ValueError)
+"""What composing may raise. Hydra's AssertionError means `override` entries out of place, its
+ValueError a group that is given something else than a name."""
 
 _OUTSIDE = "Folders from outside are added by --config-dir or KLAB_PATH."
 
@@ -29,17 +26,19 @@ def explained(error: Raised, library: Library, overrides: Sequence[str]) -> Conf
     if isinstance(error, OverrideParseException):
         return _unreadable(error)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        return _no_such_word(error.missing_cfg_file, text, library)
+        return _no_such_word(error, text, library)
     if text.startswith("You must specify 'kernel'"):
         return no_kernel(library)
     if text.startswith("Ambiguous value for argument"):
-        return _ambiguous(text)
+        return _ambiguous(text, library)
+    if text.startswith("Config group override must be"):
+        return _no_name(library, overrides)
     cause: BaseException = error
     while not isinstance(cause, OmegaConfBaseException) and cause.__cause__ is not None:
         cause = cause.__cause__
     where = _where(text, library)
     if isinstance(cause, OmegaConfBaseException):
-        return ConfigError(_of_value(_said(cause), library, overrides) + where)
+        return ConfigError(_of_value(_said(cause, text), library, overrides) + where)
     if "raised while composing config:" in text:
         # Hydra gives the error of a file as text only
         return ConfigError(_of_value(_read(text), library, overrides) + where)
@@ -61,7 +60,7 @@ def no_kernel(library: Library) -> ConfigError:
 
 def _unreadable(error: OverrideParseException) -> ConfigError:
     key, equals, value = error.override.partition("=")
-    if not equals:
+    if not equals or not key:
         return ConfigError(f"{error.override}: not of the form key=value.")
     quoted = value.replace('"', '\\"')
     detail = str(error).split("See https://")[0].strip().splitlines()[1:]
@@ -72,9 +71,23 @@ def _unreadable(error: OverrideParseException) -> ConfigError:
     )
 
 
-def _ambiguous(text: str) -> ConfigError:
+def _no_name(library: Library, overrides: Sequence[str]) -> ConfigError:
+    for override in overrides:
+        key, _, value = override.partition("=")
+        if not key:
+            return ConfigError(f"{override}: not of the form key=value.")
+        if key in library.entries and (value == "null" or not value[:1].isalpha()):
+            return ConfigError(
+                f"{override}: a name is meant. Choices: {', '.join(library.names(key))}."
+            )
+    return ConfigError(f"{' '.join(overrides)}: a group is given something that is no name.")
+
+
+def _ambiguous(text: str, library: Library) -> ConfigError:
     argument = text.splitlines()[0].partition("'")[2].rstrip("'")
     key, _, value = argument.partition("=")
+    if key in library.entries and key != "trace":
+        return ConfigError(f"{argument}: several jobs, so say -m: klab run -m {argument} ...")
     quoted = value.replace('"', '\\"')
     return ConfigError(
         f"{argument}: a comma or a sweep function without -m. As a sweep: -m {argument}. "
@@ -82,18 +95,18 @@ def _ambiguous(text: str) -> ConfigError:
     )
 
 
-def _no_such_word(path: str, text: str, library: Library) -> ConfigError:
-    group, _, name = path.rpartition("/")
+def _no_such_word(error: MissingConfigException, text: str, library: Library) -> ConfigError:
+    group, _, name = str(error.missing_cfg_file).rpartition("/")
     unread = broken(library, group, [name])
     if unread:
         return unread
     if not group:
         return ConfigError(" ".join(text.split()))
     parent = re.match(r"In '([^']+)'", text)
-    key = f"{_file(parent.group(1), library)}: {group}" if parent else group
-    key = key.removeprefix("config: ")
+    inside = f"{_file(parent.group(1), library)}: " if parent else ""
+    key = group if inside in ("config: ", "hydra/config: ") else inside + group
     step = _OUTSIDE if group in ("kernel", "experiment") else ""
-    return unknown(key, name, library.names(group), next_step=step)
+    return unknown(key, name, library.names(group) or error.options or (), next_step=step)
 
 
 def _file(config: str, library: Library) -> str:
@@ -117,11 +130,16 @@ class _Said:
     missing: bool = False
 
 
-def _said(error: OmegaConfBaseException) -> _Said:
+def _said(error: OmegaConfBaseException, text: str) -> _Said:
     owner = getattr(error, "object_type", None)
+    key = str(getattr(error, "full_key", None) or getattr(error, "key", None) or "")
+    merged = re.match(r"Error merging override \+*([^=]+)=", text)
+    if merged and merged.group(1).endswith(key):
+        # inside a list or a map of lists OmegaConf knows only the last part of the key
+        key = merged.group(1)
     return _Said(
         message=(str(error).splitlines() or [""])[0],
-        key=str(getattr(error, "full_key", None) or getattr(error, "key", None) or ""),
+        key=key,
         owner=owner if isinstance(owner, type) else None,
         missing=isinstance(error, MissingMandatoryValue),
     )
@@ -159,9 +177,17 @@ def _of_value(said: _Said, library: Library, overrides: Sequence[str]) -> str:
     boolean = re.match(r"Value '(.*)' is not a valid bool", message)
     if boolean:
         return f"{key}={boolean.group(1)}: true or false is meant."
+    if "is not a ListConfig, list or tuple" in message:
+        return f"{_asked(key, overrides)}: a list is meant, e.g. '{key}=[...]'."
+    if re.search(r"is not a subclass of|Cannot assign \w+ to Dict", message):
+        return f"{_asked(key, overrides)}: keys with values are meant, e.g. {{key: value}}."
     if re.search(r"is not Optional|Cannot assign None|incompatible.*None", message):
         return f"{key}=null: a value is meant."
     return f"{key}: {message}" if key else message
+
+
+def _asked(key: str, overrides: Sequence[str]) -> str:
+    return next((o for o in overrides if o.partition("=")[0].lstrip("+") == key), key)
 
 
 def _of_key(said: _Said, library: Library, overrides: Sequence[str]) -> str:
@@ -175,56 +201,3 @@ def _of_key(said: _Said, library: Library, overrides: Sequence[str]) -> str:
     asked = [o for o in overrides if o.partition("=")[0].startswith(key)]
     step = f" To add it: +{asked[0].lstrip('+')}" if asked else ""
     return f"{asked[0].partition('=')[0] if asked else key}: no such key.{step}"
-
-
-def no_such_key(key: str, owner: type, asked: str = "") -> ConfigError:
-    """The error for a key that a dataclass of the schema does not have.
-
-    `asked` is the override that brought it, for a near match anywhere in the grammar where this
-    place has none.
-    """
-    parent, _, name = key.rpartition(".")
-    choices = [field.name for field in dataclasses.fields(owner)]
-    if owner is Experiment:
-        choices = [c for c in choices if c != "experiment_name"] + ["experiment"]
-    rest = str(unknown("KEY", name, choices)).split("unknown. Choices:", 1)[1]
-    text = f"{key}: no such key{f' in {parent}' if parent else ''}{f' ({asked})' if asked else ''}."
-    head, _, leaf = asked.partition("=")[0].rpartition(".")
-    if head and "Did you mean" not in rest:
-        every = {path.rpartition(".")[2]: path for path in _paths(Experiment)}
-        near = difflib.get_close_matches(leaf, every, n=2)
-        rest += f" Did you mean {' or '.join(every[name] for name in near)}?" if near else ""
-    return ConfigError(f"{text} Keys:{rest}")
-
-
-def _paths(owner: type, prefix: str = "") -> Iterator[str]:
-    for name, kind in typing.get_type_hints(owner).items():
-        yield prefix + name
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-            yield from _paths(kind, f"{prefix}{name}.")
-
-
-def refuse_unknown_keys(
-    config: DictConfig, value: Any, overrides: Sequence[str] = (), path: str = ""
-) -> None:
-    """Compares what was composed with what the schema kept: `+x=1` would vanish silently.
-
-    Raises ConfigError for the first key that the dataclass does not have.
-    """
-    here = {str(key) for key in config}
-    if dataclasses.is_dataclass(value):
-        kept = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    elif isinstance(value, dict):
-        kept = {str(key): item for key, item in value.items()}
-    else:
-        return
-    for key in sorted(here - kept.keys()):
-        full = f"{path}{key}"
-        asked = (o for o in overrides if re.match(rf"\++{re.escape(full)}\b", o))
-        raise no_such_key(full, type(value), next(asked, ""))
-    for key in here:
-        if OmegaConf.is_missing(config, key) or OmegaConf.is_interpolation(config, key):
-            continue
-        item = config[key]
-        if isinstance(item, DictConfig):
-            refuse_unknown_keys(item, kept[key], overrides, f"{path}{key}.")
