@@ -141,6 +141,15 @@ def test_against_fp64(case, on_cpu):
     hold(on_cpu(case))
 
 
+@pytest.mark.parametrize("act", KERNELS["gemm_bias_act"]["axes"]["act"]["choices"])
+def test_nan_comes_through_every_epilogue(act, on_cpu):
+    axes = {"M": 5, "N": 5, "K": 5, "act": act, "bias": True}
+    case = {"kernel": "gemm_bias_act", "implementation": "triton", "axes": axes, "nan": True}
+    answer = on_cpu({**case, "layout": "contiguous", "dtype": "fp32"})
+    assert "error" not in answer, answer["error"]
+    assert answer["misplaced"] == 0
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("case", list(cases("cuda")))
 def test_against_fp64_on_gpu(case, on_gpu):
