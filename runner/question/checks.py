@@ -155,6 +155,11 @@ def _chosen(experiment: Experiment) -> None:
         if name := getattr(claim, key):
             _one_of(f"claim.{key}", name, known)
     for key, expected in claim.expect.items():
+        if key in ("stages", "launches") and not isinstance(expected, dict):
+            raise ConfigError(
+                f"claim.expect.{key}: {expected} is no map of implementation to count, "
+                f"e.g. {{{experiment.kernel.baseline}: 2}}."
+            )
         if isinstance(expected, dict):
             for name in expected:
                 _one_of(f"claim.expect.{key}", str(name), known)
