@@ -111,7 +111,8 @@ if triton is not None:
 def triton_fused(x: Tensor, *, factors: int) -> Tensor:
     """One Triton kernel; the factors are applied one after another in fp32 registers.
 
-    Each of 128 threads holds 64 bytes, four accesses of 16, in flight.
+    Each of 128 threads makes one access of 16 bytes: on an H200 four of them a thread were 4 %
+    slower at 4 GB and 5 % at 32 MB, since many small blocks hide latency as well and drain sooner.
     Raises NotImplementedError without triton.
     """
     if triton is None:
@@ -121,7 +122,7 @@ def triton_fused(x: Tensor, *, factors: int) -> Tensor:
     if n_elements == 0:
         return y
     # the interpreter pays by the block, not by the element
-    block_size = 8192 // x.element_size() if x.is_cuda else 65536
+    block_size = 2048 // x.element_size() if x.is_cuda else 65536
     _scale_chain_kernel[(triton.cdiv(n_elements, block_size),)](
         x,
         y,

@@ -1,4 +1,4 @@
-"""`worker=inline`: the worker in this very process, for a debugger. Nothing is isolated or limited."""
+"""`worker=inline`: the worker in this process, for a debugger: nothing isolated, no limits."""
 
 import os
 from collections import deque
