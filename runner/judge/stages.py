@@ -5,23 +5,28 @@ the passes over memory that only move elements, the pointwise kernels, are count
 said means that something was fused behind its back, more that it was not fused after all.
 """
 
+import re
 from collections import Counter
 
 from ..records import Launch, Record
 
-_NO_STAGE = {"memset", "copy"}
+_NO_PART_OF_A_NAME = re.compile(
+    r"^void |^std::enable_if<.*?>::type |\(anonymous namespace\)::|<unnamed>::"
+)
 
 
 def mismatch(record: Record) -> str:
     """Why the trace disagrees with the stages that the record's cost declares; '' if it does not.
 
-    Without evidence nothing is said. A kernel of unknown kind may stand for any stage.
+    Without evidence nothing is said. A kernel of unknown kind may stand for any stage. Memsets are
+    no stage; copies are, where the cost declares some, and else they are left out of the count.
     """
     evidence, cost = record.traced, record.cost
     if evidence is None or cost is None or not evidence.launch_count:
         return ""
-    seen = Counter(launch.kind for launch in evidence.launches if launch.kind not in _NO_STAGE)
     declared = Counter(stage.kind for stage in cost.stages)
+    aside = {"memset"} if declared["copy"] else {"memset", "copy"}
+    seen = Counter(launch.kind for launch in evidence.launches if launch.kind not in aside)
     names = ", ".join(short(launch) for launch in evidence.launches)
     total = sum(seen.values())
     if total < len(cost.stages):
@@ -32,6 +37,9 @@ def mismatch(record: Record) -> str:
             f"declares {declared['pointwise']} pointwise stages, the trace saw "
             f"{seen['pointwise']}: {names}"
         )
+    # nothing but a product or a reduction is split over several kernels
+    if declared["pointwise"] == len(cost.stages) and total > len(cost.stages):
+        return f"declares {len(cost.stages)} stages, the trace saw {total} kernels: {names}"
     if seen["pointwise"] > declared["pointwise"] and seen["pointwise"] > len(cost.stages):
         return (
             f"declares {len(cost.stages)} stages, the trace saw {seen['pointwise']} pointwise "
@@ -47,7 +55,7 @@ def mismatch(record: Record) -> str:
 
 def short(launch: Launch) -> str:
     """A kernel's name without its template arguments and parameters."""
-    name = launch.name.removeprefix("void ")
+    name = _NO_PART_OF_A_NAME.sub("", launch.name)
     for cut in ("<", "("):
         name = name.split(cut, 1)[0]
     return name[:60]

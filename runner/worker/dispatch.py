@@ -1,6 +1,7 @@
 """Kernel names, classified: whose kernel it is, and what kind of pass it makes.
 
-The first pattern that matches decides. A name that no pattern knows is `unknown`, never guessed.
+The first pattern that matches decides. A name that no pattern knows is `unknown`, never guessed:
+words such as `softmax` or `gemv` alone say what a kernel is for, not whose it is.
 """
 
 import re
@@ -8,25 +9,36 @@ import re
 _TABLE: tuple[tuple[str, str, str], ...] = (
     (r"^(Memset|memset)", "memset", "memset"),
     (r"^(Memcpy|memcpy)", "memcpy", "copy"),
-    (r"nccl", "nccl", "communication"),
+    (r"^(void )?nccl", "nccl", "communication"),
     (r"splitKreduce", "cublas", "matmul"),
-    (r"^nvjet|_nvjet_", "cublas", "matmul"),
+    (r"^nvjet_|_nvjet_", "cublas", "matmul"),
     (r"cublasLt", "cublaslt", "matmul"),
+    (r"xmma_(fprop|dgrad|wgrad)|cudnn.*conv", "cudnn", "convolution"),
+    (r"cudnn.*(sdpa|flash)", "cudnn", "attention"),
+    (r"cudnn", "cudnn", "unknown"),
     (
-        r"^(volta|turing|ampere|sm\d+)_.*gemm|gemv|gemmSN|gemmk1|cublas|dot_kernel",
+        r"^(maxwell|volta|turing|ampere|sm\d+)_.*gemm|\bgemv(2[NT]|x|NSP)|\bgemmSN_|\bgemmk1_"
+        r"|cublas|\bdot_kernel<",
         "cublas",
         "matmul",
     ),
-    (r"cudnn.*(fprop|sdpa|flash)|cudnn_generated", "cudnn", "attention"),
-    (r"flash_fwd|flash::|fmha|FlashAttn", "flash_attention", "attention"),
-    (r"cutlass.*(gemm|Gemm|wgmma|conv)|cutlass::Kernel|cutlass__", "cutlass", "matmul"),
-    (r"^triton_(tem|mm)|triton_.*_mm_", "inductor", "matmul"),
-    (r"^triton_(poi)", "inductor", "pointwise"),
-    (r"^triton_(red|per)", "inductor", "reduction"),
-    (r"cub::|DeviceRadixSort|DeviceScan|DeviceReduce", "cub", "reduction"),
-    (r"reduce_kernel|softmax|layer_norm|rms_norm|cunn_", "aten", "reduction"),
-    (r"CatArrayBatchedCopy|copy_kernel|direct_copy", "aten", "copy"),
-    (r"elementwise|at::native", "aten", "pointwise"),
+    (r"fmha_cutlass", "cutlass", "attention"),
+    (r"^(void )?flash_(fwd|bwd)_|flash::|FlashAttn(Fwd|Bwd)", "flash_attention", "attention"),
+    (r"cutlass.*(gemm|wgmma|conv)|cutlass::Kernel|cutlass__", "cutlass", "matmul"),
+    (r"^triton_poi_fused", "inductor", "pointwise"),
+    (r"^triton_tem_.*attention", "inductor", "attention"),
+    # a reduction whose origin is a matrix product is that product: M = 1 is lowered so
+    (r"^triton_(tem_|mm)|^triton_(red|per)_fused_(.*_)?mm_", "inductor", "matmul"),
+    (r"^triton_(red|per)_fused", "inductor", "reduction"),
+    (r"\bcub::", "cub", "reduction"),
+    (r"FillFunctor", "aten", "memset"),
+    (r"at::native.*(CatArrayBatchedCopy|copy_kernel)", "aten", "copy"),
+    (
+        r"at::native.*(reduce_kernel|softmax|layer_norm|rms_norm|cunn_|Moments)|softmax_warp_",
+        "aten",
+        "reduction",
+    ),
+    (r"at::native|^(vectorized_|unrolled_)?elementwise_kernel$", "aten", "pointwise"),
 )
 _PATTERNS = tuple((re.compile(p, re.IGNORECASE), family, kind) for p, family, kind in _TABLE)
 
