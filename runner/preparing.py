@@ -33,9 +33,7 @@ class Preparer:
     ) -> Request:
         """The job as it will run. Raises ConfigError and TargetError before any work."""
         check_claim(experiment.claim)
-        target, gpu = settle(
-            experiment.target, self._targets, self._gpus, experiment.device
-        )
+        target, gpu = settle(experiment.target, self._targets, self._gpus, experiment.device)
         if gpu is not None:
             self._usable(gpu)
         experiment.target = target

@@ -264,6 +264,7 @@ class Evidence:
     busy_us: float | None = None
     span_us: float | None = None
     held: bool | None = None
+    tuning: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,6 @@ by a signal from outside says nothing of an implementation: it is retried once.
 """
 
 import dataclasses
-import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from .death import Death, died
 from .errors import WorkerError
 from .inline import InlineWorker
 from .process import WorkerProcess
@@ -22,20 +22,6 @@ from .schema import Experiment
 
 _record = TypeAdapter(Record)
 _evidence = TypeAdapter(Evidence)
-
-FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Death:
-    """How a worker ended in the middle of a cell."""
-
-    implementation: str
-    phase: str
-    status: Status
-    reason: str
-    outside: bool = False
-    trace: str = ""
 
 
 @dataclasses.dataclass(slots=True)
@@ -159,7 +145,7 @@ class Supervisor:
         try:
             worker.channel.send(message)
         except OSError:
-            return self._died(worker, announced, phase)
+            return self._buried(worker, announced, phase)
         while True:
             patience = min(cell_end, step_end) - time.monotonic()
             if patience <= 0:
@@ -176,7 +162,7 @@ class Supervisor:
                 continue
             said = worker.channel.receive() if worker.heard() else None
             if said is None:
-                return self._died(worker, announced, phase)
+                return self._buried(worker, announced, phase)
             match said["say"]:
                 case "step":
                     announced, phase = said["implementation"], said["phase"]
@@ -218,27 +204,10 @@ class Supervisor:
             self._start["ceilings"] = False  # measured once a job, not once a worker
         return worker
 
-    def _died(self, worker: WorkerProcess | InlineWorker, announced: str, phase: str) -> Death:
-        code = worker.exit_code(patience_s=5.0)
-        last = worker.last_line()
+    def _buried(self, worker: WorkerProcess | InlineWorker, announced: str, phase: str) -> Death:
+        death = died(worker, announced, phase)
         self.close()
-        if code is not None and code < 0:
-            name = signal.Signals(-code).name
-            outside = -code in FROM_OUTSIDE
-            return Death(
-                implementation=announced,
-                phase=phase,
-                status=Status.lost if outside else Status.crashed,
-                reason=f"the worker was ended by {name}" + (f": {last}" if last else ""),
-                outside=outside,
-            )
-        how = "closed its line" if code is None else f"exited with code {code}"
-        return Death(
-            implementation=announced,
-            phase=phase,
-            status=Status.crashed,
-            reason=f"the worker {how}" + (f": {last}" if last else ""),
-        )
+        return death
 
     def _dead(self, cell: Cell, name: str, death: Death, attempts: int) -> Record:
         about = "" if death.implementation == name else f"while at {death.implementation}: "

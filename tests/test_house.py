@@ -36,14 +36,15 @@ FLOORS = {
     "traced": 3,
     "worker": 3,
     "inline": 4,
-    "supervisor": 5,
-    "job": 6,
-    "tracking": 6,
-    "report": 6,
-    "preparing": 7,
-    "commands": 8,
-    "cli": 9,
-    "__main__": 10,
+    "death": 5,
+    "supervisor": 6,
+    "job": 7,
+    "tracking": 7,
+    "report": 7,
+    "preparing": 8,
+    "commands": 9,
+    "cli": 10,
+    "__main__": 11,
 }
 
 # Where in runner/ a library may be imported, at any depth of the file.

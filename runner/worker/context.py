@@ -8,6 +8,7 @@ import torch
 
 from ..records import Cell
 from ..schema import Device, Experiment
+from .compare import ulp
 from .ranges import Ranges
 
 Announce = Callable[[str, str], None]
@@ -34,6 +35,14 @@ class Context:
     @property
     def output(self) -> torch.dtype:
         return getattr(torch, self.experiment.dtype.output)
+
+    @property
+    def ulp(self) -> float:
+        """The relative spacing that two right answers may differ by: of the output dtype, or of
+        tf32, whose operands keep ten bits, where products run in it."""
+        if self.experiment.dtype.tf32:
+            return 2.0**-10
+        return ulp(self.output)
 
     @property
     def interpreted(self) -> bool:

@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from .device_state import DeviceMonitor
 from .evidence import trace, warm_profiler
 from .failure import classify
 from .gate import Gate
-from .load import bind
+from .load import bind, tuning_of
 from .ranges import Ranges
 
 
@@ -132,4 +133,4 @@ class Session:
                 host_us=200.0,
             )
         torch.cuda.empty_cache()
-        return evidence
+        return replace(evidence, tuning=tuning_of(experiment.kernel.implementations[name]))

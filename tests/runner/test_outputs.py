@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from kernel_lab.runner import outputs as place
 from kernel_lab.runner.errors import ConfigError
 

@@ -6,7 +6,6 @@ import io
 import math
 
 import pytest
-
 from kernel_lab.runner import results
 from kernel_lab.runner.records import Interval, Status
 

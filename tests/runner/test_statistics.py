@@ -2,7 +2,6 @@ import math
 import random
 
 import pytest
-
 from kernel_lab.runner.records import Interval, Verdict
 from kernel_lab.runner.statistics import detectable, median_interval, paired_ratio, verdict
 

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from kernel_lab.runner.commands.finding import main
 from kernel_lab.runner.errors import ConfigError
 from kernel_lab.runner.outputs import outputs as place

@@ -3,7 +3,6 @@
 import os
 
 import pytest
-
 from kernel_lab.runner.commands.show import main
 from kernel_lab.runner.errors import ConfigError
 

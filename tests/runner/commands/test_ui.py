@@ -10,7 +10,6 @@ import time
 import urllib.request
 
 import pytest
-
 from kernel_lab.runner.commands.ui import main
 from kernel_lab.runner.errors import StoreError
 from kernel_lab.runner.outputs import outputs as place

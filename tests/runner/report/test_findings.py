@@ -5,7 +5,6 @@ import json
 import math
 
 import pytest
-
 from kernel_lab.runner.errors import ConfigError
 from kernel_lab.runner.records import JobStatus, Status
 from kernel_lab.runner.report.finding_tables import filled, read_findings

@@ -5,10 +5,9 @@ import math
 from pathlib import Path
 
 import pytest
-from matplotlib.figure import Figure
-
 from kernel_lab.runner.records import Status, Workload
 from kernel_lab.runner.report.plots import write_plots
+from matplotlib.figure import Figure
 
 
 @pytest.fixture

@@ -5,12 +5,11 @@ import io
 import re
 
 import pytest
-from rich.console import Console
-
 from kernel_lab.runner.records import JobStatus, Status
 from kernel_lab.runner.report import record
 from kernel_lab.runner.report.table import as_text, render
 from kernel_lab.runner.report.text import number
+from rich.console import Console
 
 
 @pytest.mark.parametrize("which", ["gemm", "chain"])

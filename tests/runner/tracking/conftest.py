@@ -3,7 +3,6 @@
 import shutil
 
 import pytest
-
 from kernel_lab.runner.tracking.store import connect, locate
 
 

@@ -3,9 +3,8 @@
 import string
 
 import pytest
-from mlflow.utils.validation import _validate_metric_name
-
 from kernel_lab.runner.tracking.names import KEY_LENGTH, original, safe, shortened
+from mlflow.utils.validation import _validate_metric_name
 
 AWKWARD = [
     "time(us)", "gemm[M=1]", "p50@cold", "a:b", "µs", "a,b", "50%", "a+b", "..", "a//b", "/a", "a/",

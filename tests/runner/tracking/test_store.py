@@ -8,7 +8,6 @@ import threading
 import time
 
 import pytest
-
 from kernel_lab.runner.errors import StoreError
 from kernel_lab.runner.tracking.store import (
     SWEEPS,

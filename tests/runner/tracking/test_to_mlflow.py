@@ -9,7 +9,6 @@ from pathlib import Path
 
 import mlflow
 import pytest
-
 from kernel_lab.runner.errors import StoreError
 from kernel_lab.runner.records import Interval, JobStatus, Workload
 from kernel_lab.runner.report.write import write_report

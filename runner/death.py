@@ -1,0 +1,46 @@
+"""How a worker ended in the middle of a cell, and what that says of the one it was at."""
+
+import signal
+from dataclasses import dataclass
+
+from .inline import InlineWorker
+from .process import WorkerProcess
+from .records import Status
+
+FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
+"""Signals that somebody else sent: they say nothing of an implementation."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Death:
+    """The implementation that was announced, the step, and the status it gets."""
+
+    implementation: str
+    phase: str
+    status: Status
+    reason: str
+    outside: bool = False
+    trace: str = ""
+
+
+def died(worker: WorkerProcess | InlineWorker, announced: str, phase: str) -> Death:
+    """Reads the exit code and the last words of a worker that is gone."""
+    code = worker.exit_code(patience_s=5.0)
+    last = worker.last_line()
+    words = f": {last}" if last else ""
+    if code is not None and code < 0:
+        outside = -code in FROM_OUTSIDE
+        return Death(
+            implementation=announced,
+            phase=phase,
+            status=Status.lost if outside else Status.crashed,
+            reason=f"the worker was ended by {signal.Signals(-code).name}{words}",
+            outside=outside,
+        )
+    how = "closed its line" if code is None else f"exited with code {code}"
+    return Death(
+        implementation=announced,
+        phase=phase,
+        status=Status.crashed,
+        reason=f"the worker {how}{words}",
+    )
