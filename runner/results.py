@@ -4,14 +4,23 @@ Pure. Table, plot, CSV, finding and tracking all show these values, so that they
 A number that is not there is None.
 """
 
-import csv
-import io
 import math
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from .records import Cell, Comparison, Evidence, Interval, Job, Record, Status
+from .records import (
+    Cell,
+    ClaimVerdict,
+    Comparison,
+    Evidence,
+    Interval,
+    Job,
+    Record,
+    Status,
+)
 from .statistics import geometric_mean
+
+L2_MARGIN = 0.02
+"""A share of the copy bandwidth above 1 by less than this is within what both measurements vary."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,6 +33,14 @@ class Row:
     tflops: float | None
     share_of_floor: float | None
     """floor_us / latency: 1 is the datasheet's roof for this implementation's own stages."""
+    share_of_copy: float | None
+    """gbps over the copy bandwidth measured in the same job; None where the cell is not bound by
+    memory. Above 1 the L2 took a part: `l2_absorbed`."""
+
+    @property
+    def l2_absorbed(self) -> bool:
+        """More bytes a second than memory gives: writes, or small inputs, stayed in the cache."""
+        return self.share_of_copy is not None and self.share_of_copy > 1.0 + L2_MARGIN
 
     @property
     def cell(self) -> Cell:
@@ -57,17 +74,21 @@ def rows(job: Job) -> tuple[Row, ...]:
 def _row(job: Job, record: Record) -> Row:
     latency = record.timing.latency_us.median if record.timing else None
     cost = record.cost
-    gbps = tflops = share = None
+    gbps = tflops = share = of_copy = None
     if latency and cost:
         gbps = cost.bytes / latency / 1e3 if cost.bytes else None
         tflops = cost.flops / latency / 1e6 if cost.flops else None
         share = cost.floor_us / latency if cost.floor_us else None
+        copy = copy_ceiling(job)
+        if copy and gbps and cost.bound == "memory":
+            of_copy = gbps / copy.median
     return Row(
         record=record,
         comparison=job.judgement.of(record.cell.id, record.implementation),
         gbps=gbps,
         tflops=tflops,
         share_of_floor=share,
+        share_of_copy=of_copy,
     )
 
 
@@ -141,94 +162,46 @@ def speedup_geomean(job: Job, implementation: str) -> tuple[float | None, int, i
     return geometric_mean(ratios), len(ratios), len(cells(job))
 
 
-RESULT_COLUMNS = (
-    "implementation", "status", "reason", "timer", "state", "latency_us", "latency_low_us",
-    "latency_high_us", "warm_us", "busy_us", "span_us", "host_us", "speedup", "speedup_low",
-    "speedup_high", "speedup_against", "verdict", "bytes", "flop", "gbps", "tflops", "floor_us",
-    "share_of_floor", "launches", "max_error", "max_error_tolerance", "compile_s", "repro",
-)  # fmt: skip
+def device(job: Job) -> str:
+    """The GPU's name, else the processor's with the threads that torch used."""
+    environment = job.environment
+    gpu = (environment.get("gpu") or {}).get("name")
+    processor = (environment.get("host") or {}).get("processor")
+    threads = (environment.get("settings") or {}).get("threads")
+    if gpu or not processor:
+        return gpu or next((record.device for record in job.records if record.device), "")
+    return f"{processor}, {threads} threads" if threads else processor
 
 
-def results_csv(job: Job) -> str:
-    """One line a record: axes and numbers in columns of their own, blank where there is none."""
-    axes = list(dict.fromkeys(axis for cell in cells(job) for axis in cell.workload.axes))
-    head = ["cell", "cell_id", "kernel", *axes, "dtype", "layout", *RESULT_COLUMNS]
-    return _csv(head, (_result_line(row, axes) for row in rows(job)))
+def copy_ceiling(job: Job) -> Interval | None:
+    """GB/s of a copy, read plus written bytes, measured in this job."""
+    found = ((job.environment.get("ceilings") or {}).get("copy_gbps")) or None
+    return Interval(**found) if found else None
 
 
-def _result_line(row: Row, axes: list[str]) -> list[object]:
-    record, timing, compared = row.record, row.record.timing, row.comparison
-    cost, checked, traced = record.cost, record.correctness, row.traced
-    latency, speedup = row.latency, compared.speedup if compared else None
-    workload = record.cell.workload
-    return [
-        record.cell.index,
-        record.cell.id,
-        record.cell.kernel,
-        *(workload.axes.get(axis) for axis in axes),
-        workload.dtype,
-        workload.layout,
-        record.implementation,
-        record.status.value,
-        record.reason,
-        timing.timer if timing else None,
-        timing.state if timing else None,
-        latency.median if latency else None,
-        latency.low if latency else None,
-        latency.high if latency else None,
-        timing.warm_us.median if timing and timing.warm_us else None,
-        traced.busy_us if traced else None,
-        traced.span_us if traced else None,
-        timing.host_us if timing else None,
-        speedup.median if speedup else None,
-        speedup.low if speedup else None,
-        speedup.high if speedup else None,
-        compared.against if compared else None,
-        compared.verdict.value if compared else None,
-        cost.bytes if cost else None,
-        cost.flops if cost else None,
-        row.gbps,
-        row.tflops,
-        cost.floor_us if cost else None,
-        row.share_of_floor,
-        row.launches,
-        checked.max_error if checked else None,
-        checked.max_tolerance if checked else None,
-        record.compile_s,
-        record.repro,
-    ]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Expected:
+    """One expectation of a claim over the cells in which it came out alike."""
+
+    expectation: str
+    verdict: ClaimVerdict
+    cells: tuple[str, ...]
+    """Labels of the cells; empty where the expectation names none."""
+    seen: tuple[str, ...]
 
 
-def samples_csv(job: Job) -> str:
-    """Every raw sample with its round, place, cache state and the calls it holds."""
-    head = ["cell", "cell_id", "implementation", "round", "position", "state", "calls", "sample_us"]
-    return _csv(head, _sample_lines(job))
-
-
-def _sample_lines(job: Job) -> Iterator[list[object]]:
-    for row in rows(job):
-        for block in row.record.timing.blocks if row.record.timing else ():
-            for sample in block.samples_us:
-                yield [
-                    row.cell.index,
-                    row.cell.id,
-                    row.record.implementation,
-                    block.round,
-                    block.position,
-                    block.state,
-                    block.calls,
-                    sample,
-                ]
-
-
-def _csv(head: list[str], lines: Iterable[list[object]]) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(head)
-    for line in lines:
-        writer.writerow(["" if _absent(value) else value for value in line])
-    return stream.getvalue()
-
-
-def _absent(value: object) -> bool:
-    return value is None or (isinstance(value, float) and not math.isfinite(value))
+def expected(job: Job) -> tuple[Expected, ...]:
+    """The claim's expectations; cells that agree stand together."""
+    claim = job.judgement.claim
+    alike: dict[tuple[str, ClaimVerdict], list[tuple[str, str]]] = {}
+    for found in claim.findings if claim else ():
+        alike.setdefault((found.expectation, found.verdict), []).append((found.cell, found.seen))
+    return tuple(
+        Expected(
+            expectation=text,
+            verdict=verdict,
+            cells=tuple(label for label, _ in found if label),
+            seen=tuple(seen for _, seen in found),
+        )
+        for (text, verdict), found in alike.items()
+    )

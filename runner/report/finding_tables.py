@@ -155,6 +155,9 @@ def _source(values: Values) -> str:
         sampling += f", {protocol['rounds']} rounds"
     commit = f"commit {values['commit'][:10]}" if values["commit"] else "commit unknown"
     device = environment.get("device") or environment.get("target") or "device unknown"
+    copy = environment.get("copy_gbps")
+    if copy:
+        ways += f", copy in the same run {number(copy['median'])} GB/s"
     return ", ".join([device, values["date"], *versions, commit, sampling, ways]) + "."
 
 
@@ -162,11 +165,12 @@ def _claim(values: Values) -> str:
     claim = values["claim"]
     if claim is None:
         return ""
-    lines = [f"Claim: **{claim['verdict']}**."]
-    lines += [
-        f"- {found['expectation']}: {found['verdict']}, {found['seen']}"
-        for found in claim["expectations"]
-    ]
+    lines = [f"Claim: **{claim['verdict']}**.", ""]
+    for found in claim["expectations"]:
+        seen = list(dict.fromkeys(found["seen"]))
+        where = f" in {len(found['cells'])} cells" if len(found["cells"]) > 1 else ""
+        text = seen[0] if len(seen) == 1 else f"first {seen[0]}"
+        lines.append(f"- {found['expectation']}: {found['verdict']}{where}, {text}")
     return "\n".join(lines)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..records import Interval, Job, JobStatus
-from ..results import Row, rows
+from ..results import Row, copy_ceiling, device, expected, rows
 
 Values = dict[str, Any]
 
@@ -42,11 +42,12 @@ def finding(job: Job) -> Values:
                 "verdict": claim.verdict.value,
                 "expectations": [
                     {
-                        "expectation": found.expectation,
-                        "verdict": found.verdict.value,
-                        "seen": found.seen,
+                        "expectation": entry.expectation,
+                        "verdict": entry.verdict.value,
+                        "cells": list(entry.cells),
+                        "seen": list(entry.seen),
                     }
-                    for found in claim.findings
+                    for entry in expected(job)
                 ],
             },
         }
@@ -76,10 +77,10 @@ def _environment(job: Job) -> Values:
     gpu = job.environment.get("gpu") or {}
     host = job.environment.get("host") or {}
     software = job.environment.get("software") or {}
-    device = next((record.device for record in job.records if record.device), None)
+    copy = copy_ceiling(job)
     values = {
         "target": next((record.target for record in job.records if record.target), None),
-        "device": gpu.get("name") or device,
+        "device": device(job) or None,
         "capability": gpu.get("capability"),
         "driver": gpu.get("driver"),
         "cuda": gpu.get("cuda_runtime"),
@@ -87,6 +88,7 @@ def _environment(job: Job) -> Values:
         "python": software.get("python"),
         "torch": software.get("torch"),
         "triton": software.get("triton"),
+        "copy_gbps": _interval(copy),
     }
     return {key: value for key, value in values.items() if value is not None}
 
@@ -129,12 +131,20 @@ def _row(row: Row) -> Values:
         "gbps": row.gbps,
         "tflops": row.tflops,
         "bound": record.cost.bound if record.cost else None,
-        "share_of_roof": row.share_of_floor,
+        "share_of_roof": row.share_of_floor if row.share_of_copy is None else row.share_of_copy,
+        "roof": _roof(row),
         "launches": row.launches,
         "kernels": list(row.kernels) if row.traced else None,
         "error": record.correctness.max_error if record.correctness else None,
         "verdict": compared.verdict.value if compared else None,
     }
+
+
+def _roof(row: Row) -> str | None:
+    """What the share is of: memory-bound cells are held against the copy of the same job."""
+    if row.share_of_copy is not None:
+        return "copy measured in the job" + (", L2 took a part" if row.l2_absorbed else "")
+    return "datasheet" if row.share_of_floor is not None else None
 
 
 def _interval(value: Interval | None) -> Values | None:

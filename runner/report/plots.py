@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..records import Cell, Job
-from ..results import Row, cells, implementations, rows, sizes, varying
+from ..results import Row, cells, device, implementations, rows, sizes, varying
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ def write_plots(job: Job, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for picture in pictures:
-        figure = Figure(figsize=(7.2, 4.6), dpi=160, layout="constrained")
+        figure = Figure(figsize=(8.4, 4.6), dpi=160, layout="constrained")
         FigureCanvasAgg(figure)
         _draw(figure.add_subplot(), job, picture)
         path = folder / f"latency{'-' if picture.name else ''}{picture.name}.png"
@@ -115,7 +115,16 @@ def _draw(axes: "Axes", job: Job, picture: _Picture) -> None:
     axes.set_ylabel(f"latency (us; {state})")
     axes.set_title(_title(job, picture), fontsize=10)
     axes.grid(visible=True, which="major", linewidth=0.5, alpha=0.4)
-    axes.legend(fontsize=8, frameon=False)
+    handles, labels = axes.get_legend_handles_labels()
+    order = sorted(range(len(labels)), key=lambda k: (" " in labels[k], ":" not in labels[k]))
+    axes.legend(
+        [handles[k] for k in order],
+        [labels[k] for k in order],
+        fontsize=8,
+        frameon=False,
+        loc="upper left",
+        bbox_to_anchor=(1.0, 1.0),
+    )
 
 
 def _draw_line(
@@ -144,15 +153,17 @@ def _draw_line(
         )
     failed = [position for position, bound in zip(x, bounds, strict=True) if bound is None]
     if failed:
-        # just above the lower edge, in the line's colour
+        # on the lower edge, in the line's colour; none where the line is absent altogether
         axes.plot(
-            failed,
-            [0.015 + 0.02 * place] * len(failed),
+            failed if any(bounds) else [],
+            [0.0] * len(failed) if any(bounds) else [],
             linestyle="",
             marker="x",
-            markersize=5,
+            markersize=6,
             color=colour,
             transform=axes.get_xaxis_transform(),
+            clip_on=False,
+            zorder=5,
             label=f"{name}: no time",
         )
 
@@ -177,7 +188,6 @@ def _draw_floor(
 
 def _title(job: Job, picture: _Picture) -> str:
     workload = picture.cells[0].workload
-    device = next((record.device for record in job.records if record.device), "")
     fixed = [
         f"{axis}={value}"
         for axis, value in workload.axes.items()
@@ -185,5 +195,5 @@ def _title(job: Job, picture: _Picture) -> str:
     ]
     if workload.layout != "contiguous":
         fixed.append(workload.layout)
-    first = ", ".join(part for part in (job.kernel, workload.dtype, device) if part)
+    first = ", ".join(part for part in (job.kernel, workload.dtype, device(job)) if part)
     return f"{first}\n{', '.join(fixed)}" if fixed else first

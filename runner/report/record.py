@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from ..records import FAILED, Correctness, Cost, Evidence, Job, Status, Timing
-from ..results import Row, rows
-from .text import ABSENT, interval, number, percent, quantity
+from ..results import Row, device, rows
+from .text import ABSENT, cache_state, duration, interval, number, percent, quantity
 
 _DEFINITIONS = {
     "period_us": "what a call costs in a full stream: (T_2N - T_N) / N with the queue held",
@@ -30,7 +30,7 @@ def lines(job: Job, row: Row) -> Iterator[Text]:
     if record.phase and record.status in FAILED:
         yield _field("phase", record.phase)
     yield _field("job", f"{record.job}  {record.experiment}")
-    yield _field("device", ", ".join(part for part in (record.device, record.target) if part))
+    yield _field("device", ", ".join(filter(None, dict.fromkeys((device(job), record.target)))))
     yield from _correctness("check", record.correctness)
     yield from _correctness("check after timing", record.recheck)
     yield from _times(record.timing)
@@ -39,9 +39,9 @@ def lines(job: Job, row: Row) -> Iterator[Text]:
     for evidence in record.evidence:
         yield from _evidence(evidence)
     if record.compile_s is not None:
-        yield _field("compile", f"{number(record.compile_s, 3)} s")
+        yield _field("compile", duration(record.compile_s))
     if record.first_call_s is not None:
-        yield _field("first call", f"{number(record.first_call_s, 3)} s")
+        yield _field("first call", duration(record.first_call_s))
     if record.tuning:
         yield _field("tuning", record.tuning)
     if record.peak_memory_bytes:
@@ -101,7 +101,7 @@ def _times(timing: Timing | None) -> Iterator[Text]:
         return
     yield _field("latency", f"{interval(timing.latency_us)} us, 95 % over rounds")
     yield _field("", f"{timing.headline}: {_DEFINITIONS.get(timing.headline, '')}")
-    yield _field("", ", ".join(part for part in (timing.state, timing.cache) if part))
+    yield _field("", ", ".join(cache_state(timing.state, timing.cache)))
     yield _field(
         "timer",
         f"{timing.timer}, {len(timing.rounds_us)} rounds, {timing.calls} calls a sample"
@@ -136,7 +136,8 @@ def _compared(row: Row) -> Iterator[Text]:
 def _cost(cost: Cost | None, row: Row) -> Iterator[Text]:
     if cost is None:
         return
-    text = f"{quantity(cost.flops, 'FLOP')}, {quantity(cost.bytes, 'B')}, {len(cost.stages)} stages"
+    text = f"{quantity(cost.flops, 'FLOP')}, {quantity(cost.bytes, 'B')}, "
+    text += _counted(len(cost.stages), "stage")
     if cost.intensity is not None:
         text += f", {number(cost.intensity, 3)} FLOP a byte"
     yield _field("cost", text)
@@ -157,7 +158,10 @@ def _evidence(evidence: Evidence) -> Iterator[Text]:
     if evidence.launch_count is None:
         yield _field(name, f"none: {evidence.reason or 'no reason given'}")
         return
-    yield _field(name, f"{_launches(evidence.launch_count)} a call, {evidence.calls} calls traced")
+    yield _field(
+        name,
+        f"{_counted(evidence.launch_count, 'launch', 'es')} a call, {evidence.calls} calls traced",
+    )
     for quantity_name in ("busy_us", "span_us"):
         value = getattr(evidence, quantity_name)
         if value is not None:
@@ -182,5 +186,5 @@ def _shape(values: tuple[int, ...]) -> str:
     return "x".join(map(str, values)) if values else ABSENT
 
 
-def _launches(count: int) -> str:
-    return "1 launch" if count == 1 else f"{count} launches"
+def _counted(count: int, noun: str, ending: str = "s") -> str:
+    return f"{count} {noun}" + ("" if count == 1 else ending)

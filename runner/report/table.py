@@ -12,13 +12,16 @@ from rich.console import Console
 from rich.text import Text
 
 from ..records import FAILED, ClaimVerdict, Job, JobStatus, Record, Status, Verdict
-from ..results import Row, rows, speedup_geomean
-from .text import ABSENT, interval, number, percent, rate
+from ..results import Expected, Row, copy_ceiling, device, expected, rows, speedup_geomean
+from .text import ABSENT, cache_state, interval, number, percent, rate
 
 WIDTH = 100
 
+_LISTED = 12
+"""Cells listed under an expectation that did not hold."""
+
 _HEAD = ("implementation", "latency us [95 %]", "speed-up [95 %]", "verdict", "rate")
-_TAIL = ("of floor", "launches")
+_TAIL = ("of copy", "of floor", "launches")
 _COLOURS = {
     Verdict.faster: "green",
     Verdict.slower: "red",
@@ -52,9 +55,14 @@ def lines(job: Job) -> Iterator[Text]:
 
 def _results(job: Job) -> Iterator[Text]:
     table = rows(job)
-    heads = (*_HEAD, *(_TAIL if any(r.share_of_floor for r in table) else _TAIL[1:]))
+    shown = (
+        any(r.share_of_copy for r in table),
+        any(r.share_of_floor for r in table),
+        any(r.launches is not None for r in table),
+    )
+    heads = (*_HEAD, *(head for head, there in zip(_TAIL, shown, strict=True) if there))
     baselines = frozenset(compared.against for compared in job.judgement.comparisons)
-    filled = {id(row): _columns(row, len(heads), baselines) for row in table}
+    filled = {id(row): _columns(row, heads, baselines) for row in table}
     timed = [columns for row, columns in zip(table, filled.values(), strict=True) if row.latency]
     names = [row.record.implementation for row in table]
     widths = [max(map(len, [heads[0], *(f"  {name}" for name in names)]))]
@@ -71,17 +79,21 @@ def _results(job: Job) -> Iterator[Text]:
     yield Text()
 
 
-def _columns(row: Row, count: int, baselines: frozenset[str]) -> tuple[str, ...]:
+def _columns(row: Row, heads: tuple[str, ...], baselines: frozenset[str]) -> tuple[str, ...]:
     record, compared = row.record, row.comparison
     bound = record.cost.bound if record.cost else None
-    tail = (percent(row.share_of_floor), ABSENT if row.launches is None else str(row.launches))
+    tail = {
+        "of copy": percent(row.share_of_copy) + ("*" if row.l2_absorbed else ""),
+        "of floor": percent(row.share_of_floor),
+        "launches": ABSENT if row.launches is None else str(row.launches),
+    }
     return (
         f"  {record.implementation}",
         interval(row.latency),
         interval(compared.speedup, 3) if compared else ABSENT,
         compared.verdict.value if compared else _baseline(row, baselines),
         rate(row.gbps, row.tflops, bound),
-        *tail[len(tail) - (count - len(_HEAD)) :],
+        *(tail[head] for head in heads if head in tail),
     )
 
 
@@ -130,11 +142,8 @@ def _claim(job: Job) -> Iterator[Text]:
     claim = job.judgement.claim
     if claim is not None:
         yield Text.assemble("  claim: ", (claim.verdict.value, _COLOURS.get(claim.verdict, "")))
-        for finding in claim.findings:
-            style = _COLOURS.get(finding.verdict, "")
-            yield Text.assemble(
-                f"  {finding.expectation}: ", (finding.verdict.value, style), f", {finding.seen}"
-            )
+        for entry in expected(job):
+            yield from _expectation(entry)
     for name in dict.fromkeys(c.implementation for c in job.judgement.comparisons):
         mean, count, total = speedup_geomean(job, name)
         if mean is not None and total > 1:
@@ -143,6 +152,26 @@ def _claim(job: Job) -> Iterator[Text]:
             yield Text(f"  {name}: {number(mean, 3)}x {against}, {over}")
     if job.question or claim is not None:
         yield Text()
+
+
+def _expectation(entry: Expected) -> Iterator[Text]:
+    """One line; where it did not hold, one line a cell, up to a number that can be read."""
+    verdict = (entry.verdict.value, _COLOURS.get(entry.verdict, ""))
+    if len(entry.cells) < 2:
+        where = f"{entry.cells[0]}: " if entry.cells else ""
+        text = _short(entry.seen[0], WIDTH)
+        yield Text.assemble(f"  {where}{entry.expectation}: ", verdict, f", {text}")
+        return
+    alike = dict.fromkeys(entry.seen)
+    shown = next(iter(alike)) if len(alike) == 1 else f"first {entry.seen[0]}"
+    listed = entry.verdict in (ClaimVerdict.refuted, ClaimVerdict.undecided)
+    more = "" if listed else f", {shown}"
+    yield Text.assemble(f"  {entry.expectation}: ", verdict, f" in {len(entry.cells)} cells{more}")
+    if listed:
+        for label, seen in list(zip(entry.cells, entry.seen, strict=True))[:_LISTED]:
+            yield Text(f"    {label}: {seen}")
+        if len(entry.cells) > _LISTED:
+            yield Text(f"    and {len(entry.cells) - _LISTED} more: judgement.json")
 
 
 def _failures(job: Job) -> Iterator[Text]:
@@ -176,8 +205,8 @@ def _footnotes(job: Job) -> Iterator[Text]:
     timed = [record.timing for record in job.records if record.timing]
     ways = dict.fromkeys((t.headline, t.state, t.timer, t.cache) for t in timed)
     for headline, state, timer, cache in ways:
-        text = f"latency: {headline}, {state}, timer {timer}"
-        yield Text(text + (f", {cache}" if cache else ""), style="dim")
+        parts = [f"latency: {headline}", *cache_state(state, cache), f"timer {timer}"]
+        yield Text(", ".join(parts), style="dim")
     for note in dict.fromkeys(note for timing in timed for note in timing.notes):
         yield Text(f"note: {note}", style="dim")
     if any(r.cost and r.cost.floor_us and r.timing for r in job.records):
@@ -186,8 +215,12 @@ def _footnotes(job: Job) -> Iterator[Text]:
             f"of floor: floor by the datasheet of {target} / latency, for each path's own stages",
             style="dim",
         )
-    device = next((record.device for record in job.records if record.device), "")
-    yield Text(", ".join(part for part in (device, _power(job)) if part), style="dim")
+    copy = copy_ceiling(job)
+    if copy is not None:
+        absorbed = any(row.l2_absorbed for row in rows(job))
+        text = f"of copy: bytes moved / latency, over a copy in this job, {interval(copy)} GB/s"
+        yield Text(text + ("; * the L2 took a part" if absorbed else ""), style="dim")
+    yield Text(", ".join(part for part in (device(job), _power(job)) if part), style="dim")
     if job.status in (JobStatus.killed, JobStatus.failed):
         yield Text(f"job {job.status.value}: {job.status_reason}", style="red")
     yield Text(f"job {job.id}  {job.folder}", style="dim")

@@ -46,3 +46,18 @@ def quantity(value: float, unit: str) -> str:
         if value >= factor:
             return f"{value / factor:.4g} {prefix}{unit}"
     return f"{value:.4g} {unit}"
+
+
+def cache_state(state: str, cache: str) -> list[str]:
+    """The cache state and how it was made, once where the second begins with the first."""
+    if cache.startswith(state):
+        return [cache]
+    return [part for part in (state, cache) if part]
+
+
+def duration(seconds: float) -> str:
+    """In the unit that suits it: `11.4 us`, `250 ms`, `3.20 s`."""
+    for factor, unit in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= factor:
+            return f"{number(seconds / factor, 3)} {unit}"
+    return f"{number(seconds / 1e-6, 3)} us"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ..records import Job
-from ..results import results_csv, samples_csv
+from .columns import results_csv, samples_csv
 from .plots import write_plots
 from .table import as_text
 

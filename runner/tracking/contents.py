@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..records import FAILED, Job, Record, Status
-from ..results import Row, Sizes, cells, implementations, rows, sizes, speedup_geomean
+from ..results import Row, Sizes, cells, copy_ceiling, implementations, rows, sizes, speedup_geomean
 from .names import TAG_LENGTH, VALUE_LENGTH, safe, shortened
 
 Metric = tuple[str, float, int]
@@ -61,6 +61,7 @@ def _measured(row: Row) -> dict[str, float | None]:
         "rate/gbps": row.gbps,
         "rate/tflops": row.tflops,
         "rate/share_of_floor": row.share_of_floor,
+        "rate/share_of_copy": row.share_of_copy,
         "speedup/median": speedup.median if speedup else None,
         "speedup/low": speedup.low if speedup else None,
         "speedup/high": speedup.high if speedup else None,
@@ -106,11 +107,14 @@ def job_metrics(job: Job) -> list[Metric]:
         "summary/records_failed": sum(record.status in FAILED for record in job.records),
     }
     for name in implementations(job):
-        speedup, _, _ = speedup_geomean(job, name)
+        speedup = speedup_geomean(job, name)[0]
         if speedup is not None and len(values) < 24:
             values[f"speedup_geomean/{name}"] = speedup
-    if "total" in job.seconds:
-        values["summary/seconds"] = job.seconds["total"]
+    if job.seconds:
+        values["summary/seconds"] = sum(job.seconds.values())
+    copy = copy_ceiling(job)
+    if copy is not None:
+        values["summary/copy_gbps"] = copy.median
     return [(safe(key), float(v), 0) for key, v in values.items() if math.isfinite(v)]
 
 
@@ -244,7 +248,5 @@ def _name(job: Job, group: str) -> str:
 
 def _dig(values: Any, *keys: str) -> Any:
     for key in keys:
-        if not isinstance(values, dict):
-            return None
-        values = values.get(key)
+        values = values.get(key) if isinstance(values, dict) else None
     return values

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..records import Job
-from ..results import implementations, rows, speedup_geomean
+from ..results import expected, implementations, rows, speedup_geomean
 
 _LIMIT = 40
 """Lines of results in a note; the artifacts hold them all."""
@@ -17,8 +17,11 @@ def job_note(job: Job) -> str:
         parts.append(f"Claim: **{claim.verdict.value}**")
         parts.append(
             _table(
-                ["expectation", "verdict", "seen"],
-                [[f.expectation, f.verdict.value, f.seen] for f in claim.findings],
+                ["expectation", "verdict", "cells", "seen"],
+                [
+                    [e.expectation, e.verdict.value, str(len(e.cells) or ""), _seen(e.seen)]
+                    for e in expected(job)
+                ],
             )
         )
     table = rows(job)
@@ -41,6 +44,10 @@ def job_note(job: Job) -> str:
         parts.append(f"{len(table) - _LIMIT} more in results.csv")
     parts.append(f"`{job.command}`")
     return "\n\n".join(parts)
+
+
+def _seen(texts: tuple[str, ...]) -> str:
+    return texts[0] if len(set(texts)) == 1 else f"first {texts[0]}"
 
 
 def sweep_note(jobs: list[Job], filed: dict[str, dict[str, Any]]) -> str:

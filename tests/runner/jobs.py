@@ -41,10 +41,12 @@ ENVIRONMENT = {
     "host": {"processor": "Xeon", "cores": 16},
     "software": SOFTWARE,
     "code": {"commit": COMMIT, "dirty": False},
+    "ceilings": {"copy_gbps": {"median": 4301.0, "low": 4290.0, "high": 4312.0}},
 }
 CPU = {
     "gpu": {},
     "host": {"processor": "Ryzen", "cores": 8},
+    "settings": {"threads": 8},
     "software": SOFTWARE,
     "code": {"commit": COMMIT, "dirty": True},
 }
@@ -272,7 +274,7 @@ def chain_job(folder):
                 "implementation": name,
                 "cost": Cost(stages=(stage,) * passes),
                 "target": "cpu",
-                "device": "Ryzen, 8 threads",
+                "device": "cpu",
                 "repro": f"klab run experiment=quickstart cell={cell.id}",
             }
             if n == 0:

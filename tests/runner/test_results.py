@@ -1,17 +1,16 @@
 """What follows from a record: the numbers that every sink shows."""
 
-import csv
 import dataclasses
-import io
-import math
 
 import pytest
 from kernel_lab.runner import results
-from kernel_lab.runner.records import Interval, Status
-
-
-def lines(text):
-    return list(csv.DictReader(io.StringIO(text)))
+from kernel_lab.runner.records import (
+    ClaimResult,
+    ClaimVerdict,
+    Finding,
+    Interval,
+    Status,
+)
 
 
 def test_rates_are_decimal_and_from_the_path_of_the_implementation(gemm):
@@ -30,43 +29,6 @@ def test_record_without_a_time_has_no_rates(gemm):
 
 def test_implementations_keep_the_order_of_the_question(gemm):
     assert results.implementations(gemm) == ("eager", "compile", "cublaslt", "triton")
-
-
-def test_csv_has_one_line_a_record_with_numbers_apart_and_blanks(gemm):
-    table = lines(results.results_csv(gemm))
-    assert len(table) == len(gemm.records)
-    assert [line["M"] for line in table[::4]] == ["512", "1024", "4096"]
-    for line in table:
-        timed = line["status"] in ("ok", "noisy")
-        assert bool(line["latency_us"]) == timed
-        for column in ("latency_us", "latency_low_us", "gbps", "tflops", "launches"):
-            assert line[column] == "" if not timed else math.isfinite(float(line[column]))
-        if not timed:
-            assert line["reason"]
-
-
-def test_csv_reloads_with_the_same_counts_a_status(gemm, chain):
-    for job in (gemm, chain):
-        table = lines(results.results_csv(job))
-        for status in Status:
-            wanted = sum(record.status == status for record in job.records)
-            assert sum(line["status"] == status for line in table) == wanted
-
-
-def test_value_that_is_not_finite_is_blank(gemm):
-    record = next(record for record in gemm.records if record.correctness)
-    broken = dataclasses.replace(record.correctness, max_error=math.nan)
-    record = dataclasses.replace(record, correctness=broken)
-    (line,) = lines(results.results_csv(dataclasses.replace(gemm, records=(record,))))
-    assert line["max_error"] == ""
-
-
-def test_every_raw_sample_is_kept(gemm):
-    table = lines(results.samples_csv(gemm))
-    kept = [r.timing.blocks for r in gemm.records if r.timing]
-    assert len(table) == sum(len(b.samples_us) for blocks in kept for b in blocks)
-    assert {line["state"] for line in table} == {"cold"}
-    assert all(float(line["sample_us"]) > 0 for line in table)
 
 
 def test_size_is_flop_when_computing_and_bytes_of_the_fused_path_else(gemm, chain):
@@ -99,3 +61,26 @@ def test_speedup_of_zero_does_not_zero_the_mean(gemm):
         dataclasses.replace(gemm, judgement=judgement), "triton"
     )
     assert (mean, count) == (pytest.approx(1 / 0.75), 2)
+
+
+def test_expectations_that_came_out_alike_in_many_cells_stand_together(gemm):
+    labels = [cell.workload.label for cell in results.cells(gemm)]
+    good, bad = ClaimVerdict.supported, ClaimVerdict.refuted
+    found = tuple(
+        Finding(expectation="speed-up >= 2", verdict=verdict, seen=seen, cell=label)
+        for label, verdict, seen in zip(labels, (good, bad, good), "abc", strict=True)
+    )
+    own = Finding(expectation="stages: 1", verdict=good, seen="1")
+    claim = ClaimResult(verdict=bad, findings=(*found, own))
+    judgement = dataclasses.replace(gemm.judgement, claim=claim)
+    together = results.expected(dataclasses.replace(gemm, judgement=judgement))
+    assert [(e.expectation, e.verdict, e.cells, e.seen) for e in together] == [
+        ("speed-up >= 2", good, (labels[0], labels[2]), ("a", "c")),
+        ("speed-up >= 2", bad, (labels[1],), ("b",)),
+        ("stages: 1", good, (), ("1",)),
+    ]
+
+
+def test_device_is_the_gpu_or_the_processor(gemm, chain):
+    assert results.device(gemm) == "NVIDIA H200"
+    assert results.device(chain) == "Ryzen, 8 threads"
