@@ -365,11 +365,12 @@ class ClaimVerdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One expectation of the claim beside what was seen."""
+    """One expectation of the claim in one cell (its label; empty: in none) beside what was seen."""
 
     expectation: str
     verdict: ClaimVerdict
     seen: str
+    cell: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,7 +24,9 @@ def main(arguments: Sequence[str]) -> int:
     """The exit code: 1 where an implementation fails. Raises ConfigError for a broken contract."""
     parser = argparse.ArgumentParser(prog="klab check", description=SUMMARY)
     parser.add_argument("--config-dir", action="append", default=[], metavar="DIR")
-    parser.add_argument("overrides", nargs="+", metavar="KEY=VALUE", help="kernel=NAME or experiment=NAME")
+    parser.add_argument(
+        "overrides", nargs="+", metavar="KEY=VALUE", help="kernel=NAME or experiment=NAME"
+    )
     asked = parser.parse_args(list(arguments))
     found = register(asked.config_dir)
     sys.path.extend(p for p in found.python_path if p not in sys.path)

@@ -73,12 +73,13 @@ def _speedups(
             )
         ):
             reason = fused.reason or unfused.reason or f"{fused.status}, {unfused.status}"
-            findings.append(_not_measured(f"{label}: {expectation}", reason))
+            findings.append(_not_measured(expectation, reason, label))
             continue
         ratio = paired_ratio(unfused.timing.rounds_us, fused.timing.rounds_us, confidence)
         findings.append(
             Finding(
-                expectation=f"{label}: {expectation}",
+                cell=label,
+                expectation=expectation,
                 verdict=band.judge(ratio),
                 seen=f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]",
             )
@@ -92,12 +93,13 @@ def _bytes_saved(records: Sequence[Record], claim: Claim, band: Band) -> list[Fi
     for fused, unfused in _pairs(records, claim):
         label = fused.cell.workload.label
         if fused.cost is None or unfused.cost is None or not unfused.cost.bytes:
-            findings.append(_not_measured(f"{label}: {expectation}", "no cost"))
+            findings.append(_not_measured(expectation, "no cost", label))
             continue
         share = 1 - fused.cost.bytes / unfused.cost.bytes
         findings.append(
             Finding(
-                expectation=f"{label}: {expectation}",
+                cell=label,
+                expectation=expectation,
                 verdict=band.judge(Interval(median=share, low=share, high=share)),
                 seen=f"{share:.3f}",
             )
@@ -114,9 +116,7 @@ def _counts(records: Sequence[Record], key: str, implementation: str, band: Band
         traced = record.traced
         if traced is None or traced.launch_count is None:
             reason = next((e.reason for e in record.evidence if e.reason), record.reason)
-            findings.append(
-                _not_measured(f"{label}: {expectation}", reason or "no trace of this cell")
-            )
+            findings.append(_not_measured(expectation, reason or _untraced(record), label))
             continue
         if key == "launches":
             count = traced.launch_count
@@ -127,9 +127,14 @@ def _counts(records: Sequence[Record], key: str, implementation: str, band: Band
         seen = str(count)
         if key == "stages" and record.status is Status.invalid:
             verdict, seen = ClaimVerdict.refuted, record.reason
-        findings.append(Finding(expectation=f"{label}: {expectation}", verdict=verdict, seen=seen))
+        findings.append(Finding(expectation=expectation, verdict=verdict, seen=seen, cell=label))
     return findings or [_not_measured(expectation, "no record")]
 
 
-def _not_measured(expectation: str, reason: str) -> Finding:
-    return Finding(expectation=expectation, verdict=ClaimVerdict.not_measured, seen=reason)
+def _untraced(record: Record) -> str:
+    return "no device trace on cpu" if record.device == "cpu" else "no trace of this cell"
+
+
+def _not_measured(expectation: str, reason: str, cell: str = "") -> Finding:
+    verdict = ClaimVerdict.not_measured
+    return Finding(expectation=expectation, verdict=verdict, seen=reason, cell=cell)
