@@ -100,15 +100,19 @@ def _known(gpu: Gpu, known: Sequence[Target]) -> Target:
     for target in known:
         if target.kind is Device.cuda and target.product == gpu.name:
             return target
-    slug = re.sub(r"[^a-z0-9]+", "_", gpu.name.lower().removeprefix("nvidia ")).strip("_")
     return dataclasses.replace(
-        Target(name=slug),
+        Target(name=slug(gpu.name)),
         kind=Device.cuda,
         product=gpu.name,
         capability=gpu.capability,
         memory_gb=round(gpu.memory_bytes / 1e9, 1),
         source="this machine's driver; no datasheet known, so no roofline",
     )
+
+
+def slug(name: str) -> str:
+    """A GPU's name as a word: `NVIDIA H100 PCIe` is `h100_pcie`."""
+    return re.sub(r"[^a-z0-9]+", "_", name.lower().removeprefix("nvidia ")).strip("_")
 
 
 def require_usable(gpu: Gpu) -> None:

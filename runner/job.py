@@ -6,7 +6,6 @@ then the verdicts. Sinks (table, plots, MLflow) are made from the folder afterwa
 """
 
 import dataclasses
-import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from datetime import UTC, datetime
 from pydantic import TypeAdapter
 
 from .device import Gpu
+from .environment import worker_environment
 from .folder import JobFolder, finished, read_job
 from .judge.stages import mismatch
 from .judge.verdicts import judge
@@ -32,8 +32,6 @@ from .records import (
 from .schema import Device, Experiment, Mode, WorkerMode
 from .supervisor import Progress, Supervisor
 from .traced import traced_cells
-
-_PRIVATE = ("MLFLOW_", "AWS_", "AZURE_", "GOOGLE_")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -221,15 +219,6 @@ class JobRun:
 def _traces(experiment: Experiment) -> bool:
     trace = experiment.trace
     return trace.torch is not None or trace.auto is not None
-
-
-def worker_environment(experiment: Experiment, gpu: Gpu | None) -> dict[str, str]:
-    """The environment of a worker: the user's, less the tracker's, with its one GPU visible."""
-    values = {k: v for k, v in os.environ.items() if not k.startswith(_PRIVATE)}
-    values["CUDA_VISIBLE_DEVICES"] = gpu.uuid if gpu is not None else ""
-    if experiment.settings.cublas_workspace:
-        values["CUBLAS_WORKSPACE_CONFIG"] = experiment.settings.cublas_workspace
-    return values
 
 
 def exit_code(job: Job, *, strict: bool) -> int:

@@ -33,6 +33,7 @@ FLOORS = {
     "provenance": 2,
     "question": 2,
     "judge": 2,
+    "environment": 3,
     "traced": 3,
     "worker": 3,
     "inline": 4,

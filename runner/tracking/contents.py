@@ -7,12 +7,13 @@ a metric's step is the cell's index, so that lines over sizes overlay when runs 
 import json
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
-from ..records import FAILED, Job, Record, Status
+from ..records import FAILED, Interval, Job, Record, Status
 from ..results import Row, Sizes, cells, copy_ceiling, implementations, rows, sizes, speedup_geomean
-from .names import TAG_LENGTH, VALUE_LENGTH, safe, shortened
+from .identity import as_tags, dig, name_of
+from .names import VALUE_LENGTH, safe, shortened
 
 Metric = tuple[str, float, int]
 """Key, value, step."""
@@ -50,9 +51,7 @@ def _measured(row: Row) -> dict[str, float | None]:
     latency, traced, checked = row.latency, row.traced, row.record.correctness
     speedup = row.comparison.speedup if row.comparison else None
     return {
-        "latency_us/median": latency.median if latency else None,
-        "latency_us/low": latency.low if latency else None,
-        "latency_us/high": latency.high if latency else None,
+        **_interval("latency_us", latency),
         "latency_us/floor": cost.floor_us if cost else None,
         "time_us/warm": timing.warm_us.median if timing and timing.warm_us else None,
         "time_us/busy": traced.busy_us if traced else None,
@@ -62,9 +61,7 @@ def _measured(row: Row) -> dict[str, float | None]:
         "rate/tflops": row.tflops,
         "rate/share_of_floor": row.share_of_floor,
         "rate/share_of_copy": row.share_of_copy,
-        "speedup/median": speedup.median if speedup else None,
-        "speedup/low": speedup.low if speedup else None,
-        "speedup/high": speedup.high if speedup else None,
+        **_interval("speedup", speedup),
         "check/max_error": checked.max_error if checked else None,
         "check/share_of_tolerance": _share_of_tolerance(record),
         "evidence/launches": row.launches,
@@ -72,11 +69,14 @@ def _measured(row: Row) -> dict[str, float | None]:
     }
 
 
+def _interval(prefix: str, value: Interval | None) -> dict[str, float | None]:
+    bounds = (value.median, value.low, value.high) if value else (None, None, None)
+    return dict(zip((f"{prefix}/median", f"{prefix}/low", f"{prefix}/high"), bounds, strict=True))
+
+
 def _share_of_tolerance(record: Record) -> float | None:
     checked = record.correctness
-    if checked is None or not checked.max_tolerance:
-        return None
-    return checked.max_error / checked.max_tolerance
+    return checked.max_error / checked.max_tolerance if checked and checked.max_tolerance else None
 
 
 def _summary(job: Job, implementation: str, own: list[Row]) -> dict[str, float]:
@@ -140,14 +140,14 @@ def _flat(value: object, key: str) -> Iterator[tuple[str, str]]:
 
 def implementation_params(job: Job, implementation: str) -> dict[str, str]:
     """What tells two children apart on the compare page."""
-    chosen = _dig(job.config, "kernel", "implementations", implementation) or {}
+    chosen = dig(job.config, "kernel", "implementations", implementation) or {}
     values = {
         "implementation": implementation,
         "kernel.name": job.kernel,
-        "dtype.name": _name(job, "dtype"),
-        "shapes.name": _name(job, "shapes"),
-        "target.name": _name(job, "target"),
-        "protocol.name": _name(job, "protocol"),
+        "dtype.name": name_of(job, "dtype"),
+        "shapes.name": name_of(job, "shapes"),
+        "target.name": name_of(job, "target"),
+        "protocol.name": name_of(job, "protocol"),
         "language": chosen.get("language"),
         "compile": chosen.get("compile"),
         "kwargs": json.dumps(chosen["kwargs"]) if chosen.get("kwargs") else None,
@@ -155,38 +155,10 @@ def implementation_params(job: Job, implementation: str) -> dict[str, str]:
     return {k: shortened(str(v), VALUE_LENGTH) for k, v in values.items() if v not in (None, "")}
 
 
-def identity(job: Job) -> dict[str, str]:
-    """The tags by which runs are found again; shared by a job and its implementations."""
-    gpu = job.environment.get("gpu") or {}
-    code = job.environment.get("code") or {}
-    software = job.environment.get("software") or {}
-    values: dict[str, Any] = {
-        "job": job.id,
-        "job_sig": job.signature,
-        "sweep_id": job.sweep_id,
-        "experiment": job.experiment,
-        "kernel": job.kernel,
-        "dtype": _name(job, "dtype"),
-        "shapes": _name(job, "shapes"),
-        "target": _name(job, "target"),
-        "protocol": _name(job, "protocol"),
-        "gpu": gpu.get("name"),
-        "gpu_uuid": gpu.get("uuid"),
-        "gpu_driver": gpu.get("driver"),
-        "cuda": gpu.get("cuda_runtime"),
-        "torch": software.get("torch"),
-        "triton": software.get("triton"),
-        "git_commit": code.get("commit"),
-        "git_dirty": code.get("dirty"),
-    }
-    return _tags(values)
-
-
 def outcome(job: Job) -> dict[str, str]:
     """Tags known at the end."""
-    claim = job.judgement.claim
-    size = sizes(job)
-    return _tags(
+    claim, size = job.judgement.claim, sizes(job)
+    return as_tags(
         {
             "status_reason": job.status_reason,
             "verdict": claim.verdict.value if claim else None,
@@ -200,15 +172,14 @@ def outcome(job: Job) -> dict[str, str]:
 def implementation_outcome(job: Job, implementation: str) -> dict[str, str]:
     """How often the implementation ended how, and its verdicts against the baseline."""
     own = [record for record in job.records if record.implementation == implementation]
-    ends: dict[str, int] = {}
-    for record in own:
-        ends[record.status.value] = ends.get(record.status.value, 0) + 1
-    verdicts: dict[str, int] = {}
-    for compared in job.judgement.comparisons:
-        if compared.implementation == implementation:
-            verdicts[compared.verdict.value] = verdicts.get(compared.verdict.value, 0) + 1
+    ends = Counter(record.status.value for record in own)
+    verdicts = Counter(
+        compared.verdict.value
+        for compared in job.judgement.comparisons
+        if compared.implementation == implementation
+    )
     reasons = dict.fromkeys(record.reason for record in own if record.reason)
-    return _tags(
+    return as_tags(
         {
             "implementation": implementation,
             "statuses": ", ".join(f"{name} {count}" for name, count in ends.items()),
@@ -216,37 +187,3 @@ def implementation_outcome(job: Job, implementation: str) -> dict[str, str]:
             "status_reason": "; ".join(reasons),
         }
     )
-
-
-def _tags(values: dict[str, Any]) -> dict[str, str]:
-    return {
-        safe(key): shortened(str(value), TAG_LENGTH)
-        for key, value in values.items()
-        if value not in (None, "")
-    }
-
-
-def job_name(job: Job) -> str:
-    """Readable in the runs table: experiment, dtype, shapes, target, and the end of the id."""
-    parts = [job.experiment, *_where(job)]
-    return " ".join([*parts, job.id.rsplit("-", 1)[-1][:8]])
-
-
-def implementation_name(job: Job, implementation: str) -> str:
-    """Readable in a legend, where only the beginning shows."""
-    return " ".join([implementation, *_where(job)])
-
-
-def _where(job: Job) -> list[str]:
-    names = [_name(job, group) for group in ("dtype", "shapes", "target")]
-    return [name for name in names if name and name != job.kernel]
-
-
-def _name(job: Job, group: str) -> str:
-    return str(_dig(job.config, group, "name") or "")
-
-
-def _dig(values: Any, *keys: str) -> Any:
-    for key in keys:
-        values = values.get(key) if isinstance(values, dict) else None
-    return values
