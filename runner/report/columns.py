@@ -12,7 +12,8 @@ RESULT_COLUMNS = (
     "implementation", "status", "reason", "timer", "state", "latency_us", "latency_low_us",
     "latency_high_us", "warm_us", "busy_us", "span_us", "host_us", "speedup", "speedup_low",
     "speedup_high", "speedup_against", "verdict", "bytes", "flop", "gbps", "tflops", "floor_us",
-    "share_of_floor", "share_of_copy", "launches", "max_error", "max_error_tolerance", "compile_s", "repro",
+    "share_of_floor", "share_of_copy", "launches", "max_error", "max_error_tolerance",
+    "compile_s", "repro",
 )  # fmt: skip
 
 
