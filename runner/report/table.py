@@ -5,15 +5,15 @@ same characters.
 """
 
 import io
-import statistics
 from collections.abc import Iterator
 
 from rich.console import Console
 from rich.text import Text
 
-from ..records import FAILED, ClaimVerdict, Job, JobStatus, Record, Status, Verdict
-from ..results import Expected, Row, copy_ceiling, device, expected, rows, speedup_geomean
-from .text import ABSENT, cache_state, interval, number, percent, rate
+from ..records import FAILED, ClaimVerdict, Job, Record, Status, Verdict
+from ..results import Expected, Row, expected, rows, speedup_geomean
+from .footnotes import footnotes
+from .text import ABSENT, interval, number, percent, rate
 
 WIDTH = 100
 
@@ -50,7 +50,7 @@ def lines(job: Job) -> Iterator[Text]:
     yield from _results(job)
     yield from _claim(job)
     yield from _failures(job)
-    yield from _footnotes(job)
+    yield from footnotes(job)
 
 
 def _results(job: Job) -> Iterator[Text]:
@@ -62,13 +62,11 @@ def _results(job: Job) -> Iterator[Text]:
     )
     heads = (*_HEAD, *(head for head, there in zip(_TAIL, shown, strict=True) if there))
     baselines = frozenset(compared.against for compared in job.judgement.comparisons)
-    filled = {id(row): _columns(row, heads, baselines) for row in table}
-    timed = [columns for row, columns in zip(table, filled.values(), strict=True) if row.latency]
-    names = [row.record.implementation for row in table]
-    widths = [max(map(len, [heads[0], *(f"  {name}" for name in names)]))]
-    widths += [
-        max(map(len, [heads[i], *(columns[i] for columns in timed)])) for i in range(1, len(heads))
-    ]
+    filled, widths = _filled(table, heads, baselines)
+    if sum(widths) + len(widths) - 1 > WIDTH:
+        # results.csv has it
+        heads = tuple(head for head in heads if head != "of floor")
+        filled, widths = _filled(table, heads, baselines)
     yield Text(_laid_out(heads, widths), style="bold")
     previous = ""
     for row in table:
@@ -77,6 +75,22 @@ def _results(job: Job) -> Iterator[Text]:
             yield Text.assemble((row.cell.workload.label, "cyan"), (f"  {row.cell.id}", "dim"))
         yield _result_line(row, filled[id(row)], widths)
     yield Text()
+
+
+def _filled(
+    table: tuple[Row, ...], heads: tuple[str, ...], baselines: frozenset[str]
+) -> tuple[dict[int, tuple[str, ...]], list[int]]:
+    """The columns of each row, and the widths that the timed ones need."""
+    filled = {id(row): _columns(row, heads, baselines) for row in table}
+    timed = [filled[id(row)] for row in table if row.latency]
+    names = [f"  {row.record.implementation}" for row in table]
+    first, *others = heads
+    widths = [max(map(len, [first, *names]))]
+    widths += [
+        max(map(len, [head, *(columns[place] for columns in timed)]))
+        for place, head in enumerate(others, 1)
+    ]
+    return filled, widths
 
 
 def _columns(row: Row, heads: tuple[str, ...], baselines: frozenset[str]) -> tuple[str, ...]:
@@ -113,22 +127,18 @@ def _laid_out(columns: tuple[str, ...], widths: list[int]) -> str:
 
 def _result_line(row: Row, columns: tuple[str, ...], widths: list[int]) -> Text:
     record = row.record
+    state = f"{record.status.value}: {record.reason}" if record.reason else record.status.value
     if row.latency is None:
-        text = f"{columns[0].ljust(widths[0])}  {record.status.value}"
-        text += f": {record.reason}" if record.reason else ""
+        text = f"{columns[0].ljust(widths[0])}  {state}"
         return Text(_short(text), style="red" if record.status in FAILED else "dim")
     line = _laid_out(columns, widths)
     if record.status != Status.ok:
-        line += f"\n{' ' * (widths[0] + 2)}{_short(_state(record), WIDTH - widths[0] - 2)}"
+        line += f"\n{' ' * (widths[0] + 2)}{_short(state, WIDTH - widths[0] - 2)}"
     verdict = row.comparison.verdict if row.comparison else None
     text = Text(line)
     if verdict in _COLOURS:
         text.highlight_words([verdict.value], style=_COLOURS[verdict])
     return text
-
-
-def _state(record: Record) -> str:
-    return f"{record.status.value}: {record.reason}" if record.reason else record.status.value
 
 
 def _short(text: str, width: int = WIDTH) -> str:
@@ -198,48 +208,3 @@ def _failures(job: Job) -> Iterator[Text]:
         if records[0].repro:
             yield Text(f"    {records[0].repro}", style="dim")
     yield Text()
-
-
-def _footnotes(job: Job) -> Iterator[Text]:
-    """What the numbers mean: once for each way in which this job took times."""
-    timed = [record.timing for record in job.records if record.timing]
-    ways = dict.fromkeys((t.headline, t.state, t.timer, t.cache) for t in timed)
-    for headline, state, timer, cache in ways:
-        parts = [f"latency: {headline}", *cache_state(state, cache), f"timer {timer}"]
-        yield Text(", ".join(parts), style="dim")
-    for note in dict.fromkeys(note for timing in timed for note in timing.notes):
-        yield Text(f"note: {note}", style="dim")
-    if any(r.cost and r.cost.floor_us and r.timing for r in job.records):
-        target = next((r.target for r in job.records if r.target), "the target")
-        yield Text(
-            f"of floor: floor by the datasheet of {target} / latency, for each path's own stages",
-            style="dim",
-        )
-    copy = copy_ceiling(job)
-    if copy is not None:
-        absorbed = any(row.l2_absorbed for row in rows(job))
-        text = f"of copy: bytes moved / latency, over a copy in this job, {interval(copy)} GB/s"
-        yield Text(text + ("; * the L2 took a part" if absorbed else ""), style="dim")
-    yield Text(", ".join(part for part in (device(job), _power(job)) if part), style="dim")
-    if job.status in (JobStatus.killed, JobStatus.failed):
-        yield Text(f"job {job.status.value}: {job.status_reason}", style="red")
-    yield Text(f"job {job.id}  {job.folder}", style="dim")
-
-
-def _power(job: Job) -> str:
-    blocks = [b for r in job.records if r.timing for b in r.timing.blocks]
-    states = [block.after for block in blocks if block.after]
-    clocks = [state.sm_mhz for state in states if state.sm_mhz is not None]
-    watts = [state.watts for state in states if state.watts is not None]
-    reasons = sorted({reason for state in states for reason in state.throttle})
-    parts = []
-    if clocks:
-        parts.append(f"SM clock {statistics.median(clocks):.0f} MHz")
-    if watts:
-        parts.append(f"{statistics.median(watts):.0f} W")
-    if parts:
-        parts[-1] += " (medians over blocks)"
-    if reasons:
-        held = sum(1 for state in states if state.throttle)
-        parts.append(f"clock held back in {held} of {len(states)} blocks: {', '.join(reasons)}")
-    return ", ".join(parts)

@@ -16,6 +16,7 @@ from ..folder import JobFolder
 from ..records import FAILED, Job, JobStatus
 from ..results import implementations
 from . import contents
+from .identity import identity, implementation_name, job_name
 from .names import safe
 from .notes import job_note, sweep_note
 from .store import SWEEPS, Store, connect, experiment_id, translated
@@ -119,9 +120,9 @@ def _create_job_run(client: "MlflowClient", store: Store, job: Job, process: dic
     run = client.create_run(
         experiment_id(client, store, job.kernel),
         start_time=_milliseconds(job.started),
-        run_name=contents.job_name(job),
+        run_name=job_name(job),
         tags={
-            **contents.identity(job),
+            **identity(job),
             "role": "job",
             **process,
             "mlflow.source.name": job.command,
@@ -137,9 +138,9 @@ def _file_implementation(
     run = client.create_run(
         experiment,
         start_time=_milliseconds(job.started),
-        run_name=contents.implementation_name(job, name),
+        run_name=implementation_name(job, name),
         tags={
-            **contents.identity(job),
+            **identity(job),
             **contents.implementation_outcome(job, name),
             "role": "implementation",
             "mlflow.parentRunId": parent,
@@ -159,7 +160,7 @@ def _file_implementation(
 def _complete_job(client: "MlflowClient", run_id: str, job: Job) -> None:
     params, long = contents.job_params(job)
     # the device is known only since the job ran
-    tags = {**contents.identity(job), **contents.outcome(job), "mlflow.note.content": job_note(job)}
+    tags = {**identity(job), **contents.outcome(job), "mlflow.note.content": job_note(job)}
     _log(client, run_id, contents.job_metrics(job), params, tags, _end(job))
     for key, text in long.items():
         client.log_text(run_id, text, f"params/{safe(key).replace('/', '_')}.txt")

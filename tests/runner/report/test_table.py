@@ -5,7 +5,7 @@ import io
 import re
 
 import pytest
-from kernel_lab.runner.records import JobStatus, Status
+from kernel_lab.runner.records import Interval, JobStatus, Status
 from kernel_lab.runner.report import record
 from kernel_lab.runner.report.table import as_text, render
 from kernel_lab.runner.report.text import number
@@ -15,6 +15,20 @@ from rich.console import Console
 @pytest.mark.parametrize("which", ["gemm", "chain"])
 def test_results_fit_a_hundred_columns(which, request):
     text = as_text(request.getfixturevalue(which))
+    assert max(len(line) for line in text.split("\n") if "outputs/" not in line) <= 100
+
+
+def test_wide_numbers_fit_too(gemm):
+    def widened(record):
+        cost = dataclasses.replace(record.cost, bound="memory")
+        timing = record.timing
+        if timing:
+            far = Interval(median=1234567.0, low=1234000.0, high=1235000.0)
+            timing = dataclasses.replace(timing, latency_us=far)
+        return dataclasses.replace(record, cost=cost, timing=timing)
+
+    text = as_text(dataclasses.replace(gemm, records=tuple(map(widened, gemm.records))))
+    assert "1234567 [1234000, 1235000]" in text
     assert max(len(line) for line in text.split("\n") if "outputs/" not in line) <= 100
 
 

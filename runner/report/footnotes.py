@@ -1,0 +1,55 @@
+"""What the numbers of a job mean: how times were taken, on what, at which clock and power."""
+
+import statistics
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from ..records import Job, JobStatus
+from ..results import copy_ceiling, device, rows
+from .text import cache_state, interval
+
+
+def footnotes(job: Job) -> Iterator[Text]:
+    """What the numbers mean: once for each way in which this job took times."""
+    timed = [record.timing for record in job.records if record.timing]
+    ways = dict.fromkeys((t.headline, t.state, t.timer, t.cache) for t in timed)
+    for headline, state, timer, cache in ways:
+        parts = [f"latency: {headline}", *cache_state(state, cache), f"timer {timer}"]
+        yield Text(", ".join(parts), style="dim")
+    for note in dict.fromkeys(note for timing in timed for note in timing.notes):
+        yield Text(f"note: {note}", style="dim")
+    if any(r.cost and r.cost.floor_us and r.timing for r in job.records):
+        target = next((r.target for r in job.records if r.target), "the target")
+        yield Text(
+            f"of floor: floor by the datasheet of {target} / latency, for each path's own stages",
+            style="dim",
+        )
+    copy = copy_ceiling(job)
+    if copy is not None:
+        absorbed = any(row.l2_absorbed for row in rows(job))
+        text = f"of copy: bytes moved / latency, over a copy in this job, {interval(copy)} GB/s"
+        yield Text(text + ("; * the L2 took a part" if absorbed else ""), style="dim")
+    yield Text(", ".join(part for part in (device(job), _power(job)) if part), style="dim")
+    if job.status in (JobStatus.killed, JobStatus.failed):
+        yield Text(f"job {job.status.value}: {job.status_reason}", style="red")
+    yield Text(f"job {job.id}  {job.folder}", style="dim")
+
+
+def _power(job: Job) -> str:
+    blocks = [b for r in job.records if r.timing for b in r.timing.blocks]
+    states = [block.after for block in blocks if block.after]
+    clocks = [state.sm_mhz for state in states if state.sm_mhz is not None]
+    watts = [state.watts for state in states if state.watts is not None]
+    reasons = sorted({reason for state in states for reason in state.throttle})
+    parts = []
+    if clocks:
+        parts.append(f"SM clock {statistics.median(clocks):.0f} MHz")
+    if watts:
+        parts.append(f"{statistics.median(watts):.0f} W")
+    if parts:
+        parts[-1] += " (medians over blocks)"
+    if reasons:
+        held = sum(1 for state in states if state.throttle)
+        parts.append(f"clock held back in {held} of {len(states)} blocks: {', '.join(reasons)}")
+    return ", ".join(parts)
