@@ -43,8 +43,8 @@ class Trial:
 class Gate:
     """Holds two sets of inputs of a cell with their truths; checks implementations on them.
 
-    Raises WrongAnswer(invalid) where the yardstick itself is too far from the truth, or the truth
-    is nothing but NaN: then no comparison would mean anything.
+    Raises WrongAnswer(invalid) where the yardstick itself is too far from the truth or of another
+    form, or an output of the truth is nothing but NaN: then no comparison would mean anything.
     """
 
     def __init__(self, context: Context, cell: Cell, *, seed: int) -> None:
@@ -75,8 +75,7 @@ class Gate:
 
     def _trial(self, inputs: Inputs) -> Trial:
         truth = self._truth(inputs)
-        total = sum(t.numel() for t in truth)
-        if total and all(not torch.isfinite(t).any() for t in truth):
+        if any(t.numel() and not torch.isfinite(t).any() for t in truth):
             raise WrongAnswer(Status.invalid, "the reference has no finite value on these inputs")
         name = self._yardstick
         call = bind(
@@ -84,6 +83,12 @@ class Gate:
         )
         outputs = tensors(call(*clone(inputs)))
         self._context.synchronize()
+        try:
+            self._same_form(outputs, truth)
+        except WrongAnswer as wrong:
+            raise WrongAnswer(
+                Status.invalid, f"the yardstick {name} itself: {wrong.reason}"
+            ) from wrong
         errors = combine([errors_of(y, t) for y, t in zip(outputs, truth, strict=True)])
         sane = self._context.experiment.dtype.sane_rms
         if errors.rms_error > sane or errors.misplaced:

@@ -6,7 +6,9 @@ cost and tick do not show.
 
 import gc
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
+from statistics import median
 from typing import Any
 
 from ..records import Block
@@ -34,15 +36,17 @@ class HostClock:
     def prepare(self, name: str) -> None:
         """Warms up for `warmup_ms`, and sets how many calls a sample holds."""
         call, inputs = self._calls[name], self._inputs
-        count, spent, last = 0, 0.0, 0.0
+        count, spent = 0, 0.0
+        recent: deque[float] = deque(maxlen=5)  # one call that was interrupted must not decide
         while spent < self._protocol.warmup_ms / 1e3 or count < 3:
             started = time.perf_counter()
             call(*inputs)
-            last = time.perf_counter() - started
-            spent += last
+            recent.append(time.perf_counter() - started)
+            spent += recent[-1]
             count += 1
         self.warmup[name] = (count, spent)
-        self.per_sample[name] = max(1, round(self._protocol.sample_us / (last * 1e6)))
+        one_us = max(median(recent) * 1e6, 0.1)
+        self.per_sample[name] = max(1, round(self._protocol.sample_us / one_us))
 
     def block(self, name: str, state: str, round_: int, position: int) -> Block:
         call, inputs, count = self._calls[name], self._inputs, self.per_sample[name]

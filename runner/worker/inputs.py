@@ -18,6 +18,10 @@ POISON_BYTE = 0x7F
 """As fp32 and bf16 about 3.4e38, as fp16 NaN: far from any right answer."""
 
 
+_SMALL = 1 << 16
+"""Bytes below which glibc may hand out freed blocks untouched."""
+
+
 class Draw:
     """Draws fresh random tensors: call it with a shape.
 
@@ -88,25 +92,22 @@ def refill(inputs: Inputs, source: Inputs) -> None:
     """Writes new values into the same memory, so that a result cached by address turns stale."""
     for old, new in zip(inputs, source, strict=True):
         if old is not None and new is not None:
+            for dim in range(old.ndim):
+                if old.shape[dim] > 1 and old.stride(dim) == 0:  # expanded: one place, many names
+                    old, new = old.narrow(dim, 0, 1), new.narrow(dim, 0, 1)
             old.copy_(new)
 
 
 def clone(inputs: Inputs) -> Inputs:
-    """Copies with the same strides."""
+    """Copies with the same strides, gaps included; an expanded tensor stays expanded."""
     copies: list[Tensor | None] = []
     for tensor in inputs:
-        if tensor is None:
-            copies.append(None)
+        if tensor is None or not tensor.numel():
+            copies.append(None if tensor is None else tensor.new_empty(tensor.shape))
             continue
         span = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
-        memory = tensor.new_empty(max(span, 0) if tensor.numel() else 0)
-        copy = (
-            memory.as_strided(tensor.shape, tensor.stride())
-            if tensor.numel()
-            else memory.view(tensor.shape)
-        )
-        copy.copy_(tensor)
-        copies.append(copy)
+        memory = tensor.as_strided((span,), (1,), tensor.storage_offset()).clone()
+        copies.append(memory.as_strided(tensor.shape, tensor.stride()))
     return tuple(copies)
 
 
@@ -141,8 +142,8 @@ def poisoned(device: torch.device, sizes: tuple[int, ...]) -> Generator[bool]:
     """While it lasts, memory that comes fresh from the allocator holds poison, not old results.
 
     CUDA: blocks of the same sizes are filled and freed, and the caching allocator hands just
-    those out next. CPU: glibc fills what it allocates (`mallopt(M_PERTURB)`). Yields whether this
-    platform could.
+    those out next. CPU: glibc fills what it allocates (`mallopt(M_PERTURB)`), and small blocks
+    are filled and freed as well. Yields whether this platform could.
     """
     if device.type == "cuda":
         blocks = [
@@ -157,6 +158,11 @@ def poisoned(device: torch.device, sizes: tuple[int, ...]) -> Generator[bool]:
     if set_perturb is None:
         yield False
         return
+    # small blocks come from a list of their own, past M_PERTURB: those are filled as on CUDA
+    blocks = [torch.empty(n, dtype=torch.uint8) for n in sizes if n <= _SMALL for _ in range(16)]
+    for block in blocks:
+        block.fill_(POISON_BYTE)
+    del blocks
     m_perturb = -6
     set_perturb(m_perturb, POISON_BYTE ^ 0xFF)
     try:

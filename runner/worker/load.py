@@ -6,7 +6,6 @@ goes wrong while loading is the implementation's own fault.
 
 import importlib
 import importlib.util
-import inspect
 import shutil
 from collections.abc import Callable
 from typing import Any
@@ -121,8 +120,3 @@ def kernel_functions(experiment: Experiment) -> tuple[Callable[..., Any], Callab
     """The kernel's `make_inputs` and `reference`."""
     module = importlib.import_module(experiment.kernel.module)
     return module.make_inputs, module.reference
-
-
-def source_of(experiment: Experiment) -> str:
-    """The source text of the kernel's module: part of a job's signature."""
-    return inspect.getsource(importlib.import_module(experiment.kernel.module))

@@ -55,7 +55,7 @@ NAMES = [
     ("void cublasLt::epilogue::impl::globalKernel<8, 32, float, float>", "cublaslt", "matmul"),
     # CUTLASS
     (
-        "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_128x64_64x4_tn_align8>",
+        "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_128x64_64x4_tn>",
         "cutlass",
         "matmul",
     ),
@@ -168,7 +168,7 @@ NAMES = [
         "reduction",
     ),
     (
-        "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>",
+        "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>",
         "aten",
         "reduction",
     ),

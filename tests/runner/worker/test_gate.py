@@ -1,0 +1,255 @@
+"""The gate passes right answers, and says of each wrong one what is wrong with it."""
+
+import math
+
+import pytest
+import torch
+from kernel_lab.runner.records import Cell, Status, Workload
+from kernel_lab.runner.worker.gate import Gate, WrongAnswer
+from kernel_lab.runner.worker.inputs import restride
+
+
+def eager(x):
+    return x * 2
+
+
+def gate(lab, **implementations):
+    return Gate(lab.made(eager=eager, **implementations), lab.cell, seed=1)
+
+
+def refused(gate, call):
+    with pytest.raises(WrongAnswer) as raised:
+        gate.check(call)
+    return raised.value
+
+
+def test_a_right_answer_passes_on_two_sets_of_inputs(lab):
+    found = gate(lab).check(eager)
+    assert found.checks == 2
+    assert found.max_error <= found.max_tolerance
+    assert found.yardstick == "eager"
+    assert (found.nonfinite, found.nonfinite_reference) == (0, 0)
+
+
+def test_the_tolerance_is_a_multiple_of_the_yardsticks_own_error(lab):
+    def rough(x):
+        y = x * 2
+        y[5] *= 1 + 1e-3
+        return y
+
+    context = lab.context(lab.experiment({"eager": rough}, kernel={"error_multiple": 3.0}))
+    found = Gate(context, lab.cell, seed=1).check(lambda x: x * 2 * (1 + 1e-6))
+    assert found.max_tolerance == pytest.approx(3 * found.yardstick_max_error)
+    assert found.yardstick_max_error > 1e-4
+
+
+def test_an_exact_yardstick_leaves_two_units_in_the_last_place(lab):
+    assert gate(lab).check(eager).max_tolerance == 2 * 2.0**-23
+
+
+def test_a_tolerance_lets_no_more_than_itself_pass(lab):
+    made = gate(lab)
+    wrong = refused(made, lambda x: x * 2 * (1 + 3e-6))
+    assert wrong.status is Status.wrong_values
+    assert "largest error" in wrong.reason
+    assert wrong.correctness.max_error > wrong.correctness.max_tolerance
+
+
+def test_many_small_errors_fail_by_their_rms(lab):
+    # one element of the yardstick errs much, so that the largest error allows much
+    def one_off(x):
+        y = x * 2
+        y[7] *= 1.001
+        return y
+
+    context = lab.made(eager=one_off)
+    wrong = refused(Gate(context, lab.cell, seed=1), lambda x: x * 2 + 5e-4)
+    assert wrong.status is Status.wrong_values
+    assert "rms error" in wrong.reason
+
+
+def test_misplaced_nonfinite_values_fail_with_their_counts(lab):
+    def one_nan(x):
+        y = x * 2
+        y[3] = math.nan
+        return y
+
+    wrong = refused(gate(lab), one_nan)
+    assert wrong.status is Status.wrong_values
+    assert "1 non-finite" in wrong.reason
+    assert "(1 in the output, 0 there)" in wrong.reason
+
+
+def test_nan_where_the_reference_has_it_is_right(lab):
+    lab.define("reference", lambda x: x.sqrt())
+    found = Gate(lab.made(eager=torch.sqrt), lab.cell, seed=1).check(torch.sqrt)
+    assert found.nonfinite == found.nonfinite_reference > 0
+
+
+def test_a_reference_of_nothing_but_nan_is_no_test(lab):
+    # C01: the logarithm of negative numbers
+    lab.define("reference", lambda x: (-x.abs()).log())
+    with pytest.raises(WrongAnswer) as raised:
+        Gate(lab.made(eager=lambda x: (-x.abs()).log()), lab.cell, seed=1)
+    assert raised.value.status is Status.invalid
+    assert "no finite value" in raised.value.reason
+
+
+def test_one_output_of_nothing_but_nan_is_enough(lab):
+    lab.define("reference", lambda x: (x * 2, (-x.abs()).log()))
+    with pytest.raises(WrongAnswer, match="no finite value"):
+        Gate(lab.made(eager=lambda x: (x * 2, (-x.abs()).log())), lab.cell, seed=1)
+
+
+@pytest.mark.parametrize("bad", [lambda x: x * 2.1, lambda x: x * math.inf])
+def test_a_yardstick_far_from_the_truth_is_no_yardstick(lab, bad):
+    with pytest.raises(WrongAnswer) as raised:
+        Gate(lab.made(eager=bad), lab.cell, seed=1)
+    assert raised.value.status is Status.invalid
+    assert "yardstick eager" in raised.value.reason
+
+
+@pytest.mark.parametrize("bad", [lambda x: (x * 2, x), lambda x: (x * 2)[:-1], lambda x: None])
+def test_a_yardstick_of_another_form_is_said_to_be_one(lab, bad):
+    with pytest.raises(WrongAnswer) as raised:
+        Gate(lab.made(eager=bad), lab.cell, seed=1)
+    assert raised.value.status is Status.invalid
+    assert "yardstick eager" in raised.value.reason
+
+
+@pytest.mark.parametrize(
+    ("call", "status", "says"),
+    [
+        (lambda x: (x * 2)[:-1], Status.wrong_shape, "(63,) instead of (64,)"),
+        (lambda x: (x * 2)[None], Status.wrong_shape, "(1, 64)"),
+        (lambda x: (x * 2, x), Status.wrong_shape, "2 output tensors instead of 1"),
+        (lambda x: None, Status.wrong_shape, "0 output tensors"),
+        (lambda x: (x * 2).double(), Status.wrong_dtype, "torch.float64 instead of torch.float32"),
+        (lambda x: x.mul_(2), Status.wrong_values, "input 0 was changed"),
+        (lambda x: torch.zeros_like(x), Status.wrong_values, "largest error"),
+    ],
+)
+def test_what_is_wrong_is_named(lab, call, status, says):
+    wrong = refused(gate(lab), call)
+    assert wrong.status is status
+    assert says in wrong.reason
+
+
+def test_an_input_that_holds_nan_and_is_left_alone_is_unchanged(lab):
+    def make_inputs(draw, *, N, **_):
+        x = draw(N)
+        x[0] = math.nan
+        return {"x": x}
+
+    lab.define("make_inputs", make_inputs)
+    assert gate(lab).check(eager).nonfinite == 2
+
+
+def test_a_changed_sign_of_zero_is_a_change(lab):
+    lab.define("make_inputs", lambda draw, *, N, **_: {"x": torch.zeros(N), "y": draw(N)})
+    lab.define("reference", lambda x, y: y * 2)
+
+    def flips(x, y):
+        x.neg_()
+        return y * 2
+
+    context = lab.made(eager=lambda x, y: y * 2)
+    assert "input 0" in refused(Gate(context, lab.cell, seed=1), flips).reason
+
+
+def test_an_output_kept_in_one_buffer_is_right_each_time(lab):
+    buffer = torch.empty(64)
+
+    def into_buffer(x):
+        return torch.mul(x, 2, out=buffer)
+
+    assert gate(lab).check(into_buffer).checks == 2
+
+
+def test_several_outputs_are_each_held_against_theirs(lab):
+    lab.define("reference", lambda x: (x * 2, x + 1))
+
+    def both(x):
+        return x * 2, x + 1
+
+    made = Gate(lab.made(eager=both), lab.cell, seed=1)
+    assert made.check(both).checks == 2
+    assert refused(made, lambda x: (x * 2, x)).status is Status.wrong_values
+
+
+def test_integer_outputs_keep_the_references_dtype(lab):
+    lab.define("reference", lambda x: (x * 2).argsort())
+
+    def order(x):
+        return (x * 2).argsort()
+
+    made = Gate(lab.made(eager=order), lab.cell, seed=1)
+    assert made.check(order).max_error == 0
+    assert refused(made, lambda x: order(x).int()).status is Status.wrong_dtype
+
+
+@pytest.mark.parametrize("layout", ["transposed", "padded", "strided"])
+def test_a_layout_reaches_the_implementation(lab, layout):
+    lab.define("make_inputs", lambda draw, *, M, **_: {"x": draw(M, 5)})
+    strides = []
+
+    def call(x):
+        strides.append(x.stride())
+        return x * 2
+
+    cell = Cell(index=0, kernel="k", workload=Workload(axes={"M": 3}, dtype="fp32", layout=layout))
+    Gate(lab.made(eager=eager), cell, seed=1).check(call)
+    assert set(strides) == {restride(torch.ones(3, 5), layout).stride()}
+
+
+def test_expanded_inputs_are_checked_as_they_are(lab):
+    lab.define("make_inputs", lambda draw, *, N, **_: {"x": draw(N, 1).expand(N, 4)})
+    strides = []
+
+    def call(x):
+        strides.append(x.stride())
+        return x * 2
+
+    gate(lab).check(call)
+    assert set(strides) == {(1, 0)}
+
+
+def test_an_empty_output_is_told(lab):
+    cell = Cell(index=0, kernel="k", workload=Workload(axes={"N": 0}, dtype="fp32"))
+    made = Gate(lab.made(eager=eager), cell, seed=1)
+    assert made.empty
+    assert made.check(eager).max_error == 0
+    assert refused(made, lambda x: torch.ones(1)).status is Status.wrong_shape
+
+
+def test_the_reference_gets_its_arguments_in_fp64(lab):
+    seen = []
+
+    def reference(x, *, N):
+        seen.append((x.dtype, N))
+        return x * N
+
+    lab.define("reference", reference)
+    context = lab.context(
+        lab.experiment({"eager": lambda x, *, N: x * N}, kernel={"arguments": ["N"]})
+    )
+    Gate(context, lab.cell, seed=1)
+    assert set(seen) == {(torch.float64, 64)}
+
+
+@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
+def test_fused_rounding_passes_in_low_precision(lab, storage):
+    # C17: eager rounds after each operation, the fused path once
+    lab.define("reference", lambda x: torch.nn.functional.gelu(x * 1.7 + 0.3) * 3)
+    context = lab.context(
+        lab.experiment(
+            {"eager": lambda x: torch.nn.functional.gelu(x * 1.7 + 0.3) * 3}, storage=storage
+        )
+    )
+
+    def fused(x):
+        return (torch.nn.functional.gelu(x.float() * 1.7 + 0.3) * 3).to(x.dtype)
+
+    cell = Cell(index=0, kernel="k", workload=Workload(axes={"N": 4096}, dtype="x"))
+    found = Gate(context, cell, seed=1).check(fused)
+    assert found.max_error <= found.yardstick_max_error
