@@ -157,7 +157,19 @@ class CellRun:
             return
         yardstick = self._context.experiment.kernel.yardstick
         self._context.announce(f"yardstick {yardstick}", "recheck")
-        gate = Gate(self._context, self._cell, seed=seed + 3)
+        try:
+            gate = Gate(self._context, self._cell, seed=seed + 3)
+        except Exception as error:
+            self._stop_if_sticky(f"yardstick {yardstick}", error)
+            reason = str(error) if isinstance(error, WrongAnswer) else classify(error)[1]
+            for attempt in timed:
+                attempt.fail(
+                    Status.invalid,
+                    f"after timing, on unseen inputs, there was no check: {reason}",
+                    "recheck",
+                    traceback.format_exc(),
+                )
+            return
         for attempt in timed:
             self._context.announce(attempt.name, "recheck")
             try:

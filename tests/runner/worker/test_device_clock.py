@@ -1,0 +1,147 @@
+"""The device clock: what it decides, everywhere; what it measures, on a GPU. No absolute times."""
+
+import pytest
+import torch
+from kernel_lab.runner.schema import Protocol
+from kernel_lab.runner.worker.ceilings import copy_ceiling
+from kernel_lab.runner.worker.device_clock import MAX_CALLS, DeviceClock
+from kernel_lab.runner.worker.device_state import DeviceMonitor
+
+
+def clock(calls, inputs, *, device="cpu", cache_bytes=0, free=1 << 30, draw_copy=None, **protocol):
+    values = {"samples": 1, "sample_us": 300.0, "warmup_ms": 5.0, **protocol}
+    return DeviceClock(
+        calls,
+        inputs,
+        Protocol(name="test", **values),
+        device=torch.device(device),
+        cache_bytes=cache_bytes,
+        free_memory=free,
+        monitor=DeviceMonitor(""),
+        draw_copy=draw_copy,
+    )
+
+
+def test_small_inputs_rotate_through_three_times_the_cache():
+    # 4 kB inputs, 100 kB cache: 75 copies hold 3x, and one is in use
+    made = clock({}, (torch.ones(1024),), cache_bytes=102400)
+    assert "rotate through 76 copies" in made.cache
+    assert made.states == ("cold", "warm")
+
+
+def test_inputs_too_small_to_rotate_are_used_once_and_the_cache_is_filled_by_reading():
+    made = clock({}, (torch.ones(4),), cache_bytes=102400)
+    assert f"{MAX_CALLS} copies used once a run" in made.cache
+    assert "L2 filled by reading" in made.cache
+
+
+def test_memory_that_forbids_copies_is_said():
+    made = clock({}, (torch.ones(1024),), cache_bytes=102400, free=8192)
+    assert "1 copies used once" in made.cache
+    assert "reading" in made.cache
+
+
+def test_warm_can_be_left_out():
+    assert clock({}, (torch.ones(4),), warm=False).states == ("cold",)
+
+
+def test_copies_are_drawn_anew_where_a_way_is_given():
+    drawn = []
+
+    def draw_copy():
+        drawn.append(1)
+        return (torch.ones(1024),)
+
+    clock({}, (torch.ones(1024),), cache_bytes=8192, draw_copy=draw_copy)
+    assert len(drawn) == 6
+
+
+L2 = 60 << 20
+
+
+def measured(calls, inputs, states=("cold",), rounds=9, **protocol):
+    """Median period in us of each call in each state, the rounds interleaved; and all blocks."""
+    made = clock(calls, inputs, device="cuda", cache_bytes=L2, free=40 << 30, **protocol)
+    for name in calls:
+        made.prepare(name)
+    blocks = {(n, s): [] for n in calls for s in states}
+    for k in range(rounds):
+        for name in calls:
+            for state in states:
+                blocks[name, state].append(made.block(name, state, k, 0))
+    medians = {
+        key: sorted(b.samples_us[0] for b in found)[rounds // 2] for key, found in blocks.items()
+    }
+    return medians, [block for found in blocks.values() for block in found], made
+
+
+@pytest.mark.gpu
+def test_a_chain_of_two_kernels_costs_twice_one():
+    x = torch.randn(64 << 20, device="cuda")
+    medians, blocks, _ = measured({"one": lambda x: x * 2, "two": lambda x: x * 2 * 3}, (x,))
+    assert 1.9 <= medians["two", "cold"] / medians["one", "cold"] <= 2.1
+    assert all(block.held for block in blocks)
+
+
+@pytest.mark.gpu
+def test_small_kernels_are_held_and_cost_twice_one_too():
+    # far below what the host takes to launch: the queue must be held, or this is host time
+    x = torch.randn(1 << 10, device="cuda")
+    medians, blocks, made = measured({"one": lambda x: x * 2, "two": lambda x: x * 2 * 3}, (x,))
+    assert 1.7 <= medians["two", "cold"] / medians["one", "cold"] <= 2.3
+    assert all(block.held for block in blocks)
+    assert medians["one", "cold"] < made.host_us("one")
+
+
+@pytest.mark.gpu
+def test_cold_is_slower_than_warm_where_the_cache_holds_the_input():
+    if torch.cuda.get_device_properties(0).L2_cache_size < 40 << 20:
+        pytest.skip("needs a GPU whose L2 holds 16 MB with room to spare")
+    x = torch.randn(4 << 20, device="cuda")
+    medians, _, _ = measured({"sum": lambda x: x.sum()}, (x,), states=("cold", "warm"))
+    assert medians["sum", "cold"] > 1.1 * medians["sum", "warm"]
+
+
+@pytest.mark.gpu
+def test_warm_up_and_calls_are_recorded():
+    x = torch.randn(1 << 20, device="cuda")
+    _, blocks, made = measured({"one": lambda x: x * 2}, (x,), rounds=1)
+    count, seconds = made.warmup["one"]
+    assert count >= 2 * made.per_sample["one"]
+    assert seconds >= 5e-3
+    assert blocks[0].calls == made.per_sample["one"] <= MAX_CALLS // 2
+
+
+@pytest.mark.gpu
+def test_the_copy_ceiling_is_below_the_datasheet_and_above_half_of_it():
+    found = copy_ceiling(
+        Protocol(name="test", warmup_ms=5.0),
+        device=torch.device("cuda"),
+        cache_bytes=L2,
+        free_memory=40 << 30,
+        monitor=DeviceMonitor(""),
+    )
+    rate = found["copy_gbps"]
+    assert rate["low"] <= rate["median"] <= rate["high"]
+    properties = torch.cuda.get_device_properties(0)
+    if "H200" in properties.name:
+        assert 0.5 * 4800 < rate["median"] < 4800
+
+
+def test_a_ceiling_that_does_not_fit_is_none():
+    assert (
+        copy_ceiling(
+            Protocol(name="test"),
+            device=torch.device("cpu"),
+            cache_bytes=0,
+            free_memory=1 << 30,
+            monitor=DeviceMonitor(""),
+        )
+        is None
+    )
+
+
+def test_without_nvml_the_monitor_says_why_and_reads_nothing():
+    monitor = DeviceMonitor("GPU-00000000-0000-0000-0000-000000000000")
+    assert monitor.read() is None
+    assert monitor.reason
