@@ -44,7 +44,9 @@ def as_tags(values: dict[str, Any]) -> dict[str, str]:
 def job_name(job: Job) -> str:
     """Readable in the runs table: experiment, dtype, shapes, target, and the end of the id."""
     parts = [job.experiment, *_where(job)]
-    return " ".join([*parts, job.id.rsplit("-", 1)[-1][:8]])
+    # ids read KIND-DATE-TIME-TOKEN[-NUMBER]: the date is the run's own column
+    own = job.id.split("-", 3)[-1]
+    return " ".join([*parts, own])
 
 
 def implementation_name(job: Job, implementation: str) -> str:
@@ -54,7 +56,7 @@ def implementation_name(job: Job, implementation: str) -> str:
 
 def _where(job: Job) -> list[str]:
     names = [name_of(job, group) for group in ("dtype", "shapes", "target")]
-    return [name for name in names if name and name != job.kernel]
+    return [name for name in names if name not in ("", "default", job.kernel)]
 
 
 def name_of(job: Job, group: str) -> str:

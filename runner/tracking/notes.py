@@ -59,7 +59,6 @@ def sweep_note(jobs: list[Job], filed: dict[str, dict[str, Any]]) -> str:
         fastest = max(((s, n) for s, n in best if s is not None), default=None)
         lines.append(
             [
-                job.id,
                 " ".join(job.overrides),
                 job.status.value,
                 claim.verdict.value if claim else "",
@@ -67,7 +66,7 @@ def sweep_note(jobs: list[Job], filed: dict[str, dict[str, Any]]) -> str:
                 str(filed.get(job.id, {}).get("job", "")),
             ]
         )
-    return _table(["job", "overrides", "status", "claim", "best geometric mean", "run"], lines)
+    return _table(["overrides", "status", "claim", "fastest, geometric mean", "run"], lines)
 
 
 def _table(heads: list[str], lines: list[list[str]]) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
@@ -19,7 +21,10 @@ from .store import Store, connect, translated
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-_PATIENCE_S = 90
+_PATIENCE_S = 120
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_QUIET = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+"""Without the seven processes that serve what runs here have no use for."""
 
 Run = tuple[str, str]
 """A run's id and its experiment's."""
@@ -40,9 +45,15 @@ def serve(store: Store, *, port: int, say: Callable[[str], None]) -> int:
     say(f"MLflow is starting on {store.uri}; this takes some ten seconds")
     log = (store.database.parent if store.database else Path.cwd()) / "mlflow-ui.log"
     with log.open("wb") as stream:
+        # a session of its own, so that all of its processes can be ended together
         server = subprocess.Popen(
-            _command(store, port), stdout=stream, stderr=stream, env=_environment()
+            _command(store, port),
+            stdout=stream,
+            stderr=stream,
+            env=_environment(),
+            start_new_session=True,
         )
+    before = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
     try:
         _wait(server, port, log)
         _welcome(f"http://127.0.0.1:{port}", experiments, last, say)
@@ -50,12 +61,24 @@ def serve(store: Store, *, port: int, say: Callable[[str], None]) -> int:
     except KeyboardInterrupt:
         return 0
     finally:
-        server.terminate()
+        _end(server)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _end(server: "subprocess.Popen[bytes]") -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
         try:
-            server.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+            os.killpg(server.pid, number)
+        except ProcessLookupError:
+            return
+        # the leader is gone first; helpers that outlive it get the second signal
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(timeout=5)
 
 
 def _command(store: Store, port: int) -> list[str]:
@@ -72,7 +95,7 @@ def _command(store: Store, port: int) -> list[str]:
 def _environment() -> dict[str, str]:
     """The server must not take its own address from the variable that clients read."""
     kept = {key: value for key, value in os.environ.items() if key != "MLFLOW_TRACKING_URI"}
-    return {**kept, "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
+    return {**kept, "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", **_QUIET}
 
 
 def _contents(store: Store) -> tuple[dict[str, str], list[Run]]:

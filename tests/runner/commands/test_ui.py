@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
 from kernel_lab.runner.commands.ui import main
@@ -39,8 +40,10 @@ def test_store_that_is_a_server_needs_none(outputs, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_server_answers_with_the_runs_and_ends_with_the_command(gemm):
-    filed = file_job(gemm, locate(place()))
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_server_answers_with_the_runs_and_ends_with_the_command(gemm, end):
+    store = locate(place())
+    filed = file_job(gemm, store)
     ui = subprocess.Popen(
         [sys.executable, "-c", COMMAND], stdout=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -57,21 +60,26 @@ def test_server_answers_with_the_runs_and_ends_with_the_command(gemm):
         query = f"{address}/api/2.0/mlflow/runs/get?run_id={filed['job']}"
         with urllib.request.urlopen(query, timeout=20) as answer:
             assert b"bias_gelu_fusion" in answer.read()
-        ui.send_signal(signal.SIGINT)
+        assert _processes(store)
+        ui.send_signal(end)
         assert ui.wait(30) == 0
         for _ in range(50):
-            if not _answers(address):
+            if not _processes(store):
                 break
             time.sleep(0.2)
-        assert not _answers(address)
+        assert not _processes(store)
     finally:
         if ui.poll() is None:
             os.killpg(ui.pid, signal.SIGKILL)
 
 
-def _answers(address):
-    try:
-        with urllib.request.urlopen(f"{address}/health", timeout=2):
-            return True
-    except OSError:
-        return False
+def _processes(store):
+    """Command lines of processes that serve this store."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if store.uri.encode() in path.read_bytes() and int(path.parent.name) != os.getpid():
+                found.append(path.with_name("cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return found
