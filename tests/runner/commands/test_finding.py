@@ -72,3 +72,7 @@ def test_unclear_request_is_refused(arguments):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
+
+
+def test_tables_of_this_checkout_are_printed_from_its_findings():
+    assert main(["--tables", "--check"]) == 0
