@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .errors import ConfigError
 from .records import ClaimVerdict, Interval
 
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_NUMBER = r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?"
 _COMPARED = re.compile(rf"^\s*(>=|<=|>|<)\s*({_NUMBER})\s*$")
 _RANGE = re.compile(rf"^\s*({_NUMBER})\s*\.\.\s*({_NUMBER})\s*$")
 _EXACT = re.compile(rf"^\s*({_NUMBER})\s*$")

@@ -16,6 +16,8 @@ from pathlib import Path
 from .errors import TargetError
 from .schema import Device, Target
 
+_DRIVER = Path("/dev/nvidiactl")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gpu:
@@ -30,6 +32,25 @@ class Gpu:
 
 def gpus() -> list[Gpu]:
     """The GPUs of this machine, as CUDA_VISIBLE_DEVICES leaves them; none without a driver."""
+    found = _installed()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return found
+    chosen: list[Gpu] = []
+    for part in (part.strip() for part in visible.split(",")):
+        gpu = next((g for g in found if part == str(g.index) or _names(part, g)), None)
+        if gpu is None:  # CUDA, too, ends its list at the first that it does not know
+            break
+        chosen.append(gpu)
+    return chosen
+
+
+def _names(text: str, gpu: Gpu) -> bool:
+    """Whether the text is the GPU's UUID or the beginning of it."""
+    return text.startswith("GPU-") and gpu.uuid.startswith(text)
+
+
+def _installed() -> list[Gpu]:
     try:
         import pynvml
 
@@ -49,20 +70,17 @@ def gpus() -> list[Gpu]:
                 memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
             )
         )
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
-        return found
-    chosen = [part.strip() for part in visible.split(",") if part.strip()]
-    return [g for part in chosen for g in found if part == str(g.index) or g.uuid.startswith(part)]
+    return found
 
 
 def choose(found: Sequence[Gpu], device: str) -> Gpu:
     """The GPU that `device` names by index or UUID. Raises TargetError with the choices."""
-    for place, gpu in enumerate(found):
-        if device == str(place) or (device and gpu.uuid.startswith(device)):
-            return gpu
+    named = [g for place, g in enumerate(found) if device == str(place) or _names(device, g)]
+    if len(named) == 1:
+        return named[0]
     choices = ", ".join(f"{place} ({gpu.uuid})" for place, gpu in enumerate(found))
-    raise TargetError(f"device={device}: no such GPU. Choices: {choices}.")
+    problem = f"{len(named)} GPUs begin so" if named else "no such GPU"
+    raise TargetError(f"device={device}: {problem}. Choices: {choices}.")
 
 
 def settle(
@@ -72,12 +90,17 @@ def settle(
 
     `auto` becomes the known target of the local GPU by product name, else one made of what the
     driver says, without peaks; with no GPU it becomes `cpu`. Raises TargetError where another GPU
-    than the target's is here, or none.
+    than the target's is here, or none, and for `auto` where a driver is here that shows none.
     """
     if target.kind is Device.cpu:
         return target, None
     if target.kind is None:
         if not found:
+            if _DRIVER.exists() and "CUDA_VISIBLE_DEVICES" not in os.environ:
+                raise TargetError(
+                    f"target={target.name}: NVIDIA's driver is here ({_DRIVER}) and names no GPU. "
+                    "Mend the driver, or ask for the CPU: target=cpu"
+                )
             return next(t for t in known if t.kind is Device.cpu), None
         gpu = choose(found, device)
         return _known(gpu, known), gpu

@@ -59,17 +59,35 @@ class JobFolder:
         self.write_json("judgement.json", _judgement.dump_python(judgement, mode="json"))
 
     def append(self, items: Iterable[Record | Evidence]) -> None:
-        """Appends records and evidence, flushed to the disk before it returns."""
+        """Appends records and evidence, flushed to the disk before it returns.
+
+        A line that a crash cut short is taken off first. Raises ValueError, and writes nothing,
+        where a value is no JSON (NaN, infinity).
+        """
         lines = []
         for item in items:
             if isinstance(item, Record):
-                lines.append(b'{"record":' + _record.dump_json(item) + b"}\n")
+                values = {"record": _record.dump_python(item, mode="json")}
             else:
-                lines.append(b'{"evidence":' + _evidence.dump_json(item) + b"}\n")
-        with (self.path / "records.jsonl").open("ab") as stream:
-            stream.write(b"".join(lines))
+                values = {"evidence": _evidence.dump_python(item, mode="json")}
+            lines.append(json.dumps(values, allow_nan=False, separators=(",", ":")) + "\n")
+        path = self.path / "records.jsonl"
+        if path.exists():
+            _take_off_half_a_line(path)
+        with path.open("ab") as stream:
+            stream.write("".join(lines).encode())
             stream.flush()
             os.fsync(stream.fileno())
+
+
+def _take_off_half_a_line(path: Path) -> None:
+    with path.open("r+b") as stream:
+        if stream.seek(0, os.SEEK_END) == 0:
+            return
+        stream.seek(-1, os.SEEK_END)
+        if stream.read(1) != b"\n":
+            stream.seek(0)
+            stream.truncate(stream.read().rfind(b"\n") + 1)
 
 
 def read_records(path: Path) -> tuple[Record, ...]:
@@ -103,22 +121,31 @@ def read_records(path: Path) -> tuple[Record, ...]:
 
 
 def read_job(folder: Path) -> Job:
-    """The job that a folder holds. Raises StoreError where there is none."""
+    """The job that a folder holds. Raises StoreError where there is none, or a broken one."""
     source = folder / "job.json"
     if not source.exists():
         raise StoreError(f"{folder}: no job.json there, so it is no job folder")
-    values = json.loads(source.read_text())
-    values["folder"] = str(folder)
+    values = _read_json(source)
     for name, file in (("environment", "environment.json"), ("config", "config.json")):
         path = folder / file
-        values[name] = json.loads(path.read_text()) if path.exists() else {}
+        values[name] = _read_json(path) if path.exists() else {}
     judged = folder / "judgement.json"
-    job = _job.validate_python(values)
-    return dataclasses.replace(
-        job,
-        records=read_records(folder / "records.jsonl"),
-        judgement=_judgement.validate_json(judged.read_text()) if judged.exists() else Judgement(),
-    )
+    judgement = Judgement()
+    try:
+        job = _job.validate_python({**values, "folder": str(folder)})
+        if judged.exists():
+            judgement = _judgement.validate_python(_read_json(judged))
+    except ValidationError as error:
+        raise StoreError(f"{folder}: not a job as this version writes it: {error}") from error
+    records = read_records(folder / "records.jsonl")
+    return dataclasses.replace(job, records=records, judgement=judgement)
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise StoreError(f"{path}: no JSON: {error}") from error
 
 
 def finished(job: Job, *, status: JobStatus, reason: str, ended: str) -> Job:

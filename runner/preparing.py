@@ -11,6 +11,7 @@ from .judge.claims import check_claim
 from .question.plan import plan
 from .question.targets import targets
 from .schema import Device, Experiment
+from .traced import check_cells
 
 
 class Preparer:
@@ -44,6 +45,7 @@ class Preparer:
                 f"{experiment.experiment_name}: no cell is left to run; "
                 f"{len(planned.excluded)} workloads were excluded (shapes.exclude)"
             )
+        check_cells(experiment, [cell.cell for cell in planned.cells])
         dirs = [part for folder in self._config_dirs for part in ("--config-dir", folder)]
         return Request(
             id=job_id,

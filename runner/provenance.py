@@ -20,7 +20,9 @@ def code_state() -> dict[str, Any]:
     Every value is None where neither knows.
     """
     checkout = Path(__file__).resolve().parent.parent
-    commit = _git(checkout, "rev-parse", "HEAD")
+    # a package installed somewhere inside another project's checkout has not that commit
+    ours = _git(checkout, "ls-files", "--error-unmatch", __file__) is not None
+    commit = _git(checkout, "rev-parse", "HEAD") if ours else None
     if commit is None:
         return {"commit": os.environ.get("KLAB_COMMIT"), "dirty": None, "diff_sha": None}
     status = _git(checkout, "status", "--porcelain", "--untracked-files=normal") or ""

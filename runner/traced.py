@@ -1,38 +1,65 @@
 """Which cells an evidence pass looks at: `trace.cells` over the records of a job."""
 
+import re
 from collections.abc import Sequence
 
+from .errors import ConfigError
 from .question.expressions import holds
-from .records import Record
+from .records import Cell, Record
 from .schema import Experiment
+
+_KEY = "trace.cells"
+_COUNTED = re.compile(r"^(first|slowest)\s*:\s*(.*)$")
+
+
+def check_cells(experiment: Experiment, cells: Sequence[Cell]) -> None:
+    """Refuses a choice of cells that cannot be read. Raises ConfigError naming key and forms."""
+    text = experiment.trace.cells
+    if text == "all" or _counted(text):
+        return
+    for cell in cells[:1]:
+        _holds(text, cell)
 
 
 def traced_cells(experiment: Experiment, records: Sequence[Record]) -> set[str]:
-    """Cell ids by `first:N`, `all`, `slowest:N`, or an expression over the axes."""
-    chosen = experiment.trace.cells
-    order = list(dict.fromkeys(record.cell.id for record in records))
-    if chosen == "all":
-        return set(order)
-    kind, _, count = chosen.partition(":")
-    if kind == "first" and count:
-        return set(order[: int(count)])
-    if kind == "slowest" and count:
-        slowest: dict[str, float] = {}
-        for record in records:
-            if record.timing is not None:
-                latency = record.timing.latency_us.median
-                slowest[record.cell.id] = max(latency, slowest.get(record.cell.id, 0.0))
-        return set(sorted(slowest, key=lambda key: -slowest[key])[: int(count)])
-    return {
-        record.cell.id
-        for record in records
-        if holds(
-            chosen,
-            {
-                **record.cell.workload.axes,
-                "dtype": record.cell.workload.dtype,
-                "layout": record.cell.workload.layout,
-            },
-            "trace.cells",
+    """Cell ids by `first:N`, `all`, `slowest:N`, or an expression over the axes.
+
+    Raises ConfigError as `check_cells` does.
+    """
+    text = experiment.trace.cells
+    cells = {record.cell.id: record.cell for record in records}
+    if text == "all":
+        return set(cells)
+    if counted := _counted(text):
+        kind, count = counted
+        order = list(cells) if kind == "first" else _slowest(records)
+        return set(order[:count])
+    return {key for key, cell in cells.items() if _holds(text, cell)}
+
+
+def _counted(text: str) -> tuple[str, int] | None:
+    match = _COUNTED.match(text)
+    if match is None:
+        return None
+    kind, count = match.groups()
+    if not count.isdecimal():
+        raise ConfigError(
+            f"{_KEY}={text}: a whole number is meant after the colon. Forms: first:8, all, "
+            "slowest:3, or an expression over the axes such as M >= 4096."
         )
-    }
+    return kind, int(count)
+
+
+def _slowest(records: Sequence[Record]) -> list[str]:
+    latency: dict[str, float] = {}
+    for record in records:
+        if record.timing is not None:
+            median = record.timing.latency_us.median
+            latency[record.cell.id] = max(median, latency.get(record.cell.id, 0.0))
+    return sorted(latency, key=lambda key: -latency[key])
+
+
+def _holds(text: str, cell: Cell) -> bool:
+    workload = cell.workload
+    values = {**workload.axes, "dtype": workload.dtype, "layout": workload.layout}
+    return holds(text, values, _KEY)

@@ -12,6 +12,9 @@ from torch import Tensor
 
 _CHUNK = 1 << 26
 
+_LARGEST = 1e100
+"""An error beyond this counts as this: its square is still a number."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Errors:
@@ -67,7 +70,7 @@ def errors_of(output: Tensor, truth: Tensor) -> Errors:
             scale = truth_part.abs() + row_rms
             # a row of zeros has no scale of its own: any difference there counts whole
             scale = torch.where(scale > 0, scale, 1.0)
-            error = torch.where(both, (part - truth_part).abs() / scale, 0.0)
+            error = torch.where(both, (part - truth_part).abs() / scale, 0.0).clamp_(max=_LARGEST)
             squares += float((error * error).sum())
             finite_count += int(both.sum())
             value, place = error.reshape(-1).max(dim=0)

@@ -134,6 +134,14 @@ def test_chunks_change_nothing(monkeypatch, chunk, shape):
         assert getattr(parts, name) == getattr(whole, name)
 
 
+def test_an_error_without_bounds_is_still_a_number():
+    # memory that was never written may hold anything, and a record must be JSON
+    found = errors_of(f64(1e308, -1e308), f64(1e-300, 1e-300))
+    assert math.isfinite(found.max_error)
+    assert math.isfinite(found.rms_error)
+    assert found.max_error > 1e50
+
+
 def test_strides_change_nothing():
     truth = torch.randn(6, 9, dtype=torch.float64)
     output = (truth + 0.01).mT.contiguous().mT

@@ -1,0 +1,96 @@
+import math
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+from kernel_lab.runner.channel import Channel, Listener, connect
+
+
+@pytest.fixture
+def pair():
+    """Two raw ends of one line."""
+    one, other = socket.socketpair()
+    yield one, other
+    one.close()
+    other.close()
+
+
+def test_messages_pass_in_order_both_ways():
+    with Listener() as listener:
+        worker = connect(listener.path)
+        supervisor = listener.accept()
+        for k in range(3):
+            worker.send({"say": "step", "k": k})
+        assert [supervisor.receive()["k"] for _ in range(3)] == [0, 1, 2]
+        supervisor.send({"do": "stop"})
+        assert worker.receive() == {"do": "stop"}
+        worker.close()
+        assert supervisor.receive() is None
+        supervisor.close()
+
+
+def test_two_messages_in_one_read_are_two(pair):
+    raw, other = pair
+    raw.sendall(b'{"k": 1}\n{"k": 2}\n{"k"')
+    channel = Channel(other)
+    assert channel.receive() == {"k": 1}
+    assert channel.waiting
+    assert channel.receive() == {"k": 2}
+    assert not channel.waiting
+    raw.sendall(b": 3}\n")
+    assert channel.receive() == {"k": 3}
+
+
+def test_a_message_in_pieces_is_one(pair):
+    raw, other = pair
+    text = '{"text": "grüße\\n"}\n'.encode()
+
+    def dribble():
+        for k in range(len(text)):
+            raw.sendall(text[k : k + 1])
+
+    thread = threading.Thread(target=dribble)
+    thread.start()
+    assert Channel(other).receive() == {"text": "grüße\n"}
+    thread.join()
+
+
+def test_twenty_megabytes_pass(pair):
+    raw, other = pair
+    message = {"samples": "x" * (20 << 20)}
+    thread = threading.Thread(target=Channel(raw).send, args=(message,))
+    thread.start()
+    assert Channel(other).receive() == message
+    thread.join()
+
+
+def test_a_message_cut_short_by_a_death_is_none(pair):
+    raw, other = pair
+    raw.sendall(b'{"say": "rec')
+    raw.close()
+    assert Channel(other).receive() is None
+
+
+def test_sending_to_nobody_raises(pair):
+    raw, other = pair
+    raw.close()
+    with pytest.raises(BrokenPipeError):
+        Channel(other).send({"say": "x" * 10_000_000})
+
+
+def test_what_is_no_json_is_never_sent(pair):
+    raw, _ = pair
+    with pytest.raises(ValueError, match="JSON"):
+        Channel(raw).send({"value": math.nan})
+
+
+def test_the_path_is_short_wherever_outputs_lie_and_goes_with_the_listener():
+    with Listener() as listener:
+        path = Path(listener.path)
+        assert len(listener.path) < 100
+        assert path.exists()
+        assert not os.get_inheritable(listener.fileno())
+        assert path.parent.stat().st_mode & 0o077 == 0
+    assert not path.parent.exists()
