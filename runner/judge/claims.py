@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from ..bands import Band, parse
-from ..errors import unknown
+from ..errors import ConfigError, unknown
 from ..records import ClaimResult, ClaimVerdict, Finding, Interval, Record, Status
 from ..schema import Claim, Experiment
 from ..statistics import paired_ratio
+from .stages import mismatch
+from .usable import comparable
 
 EXPECTATIONS = ("speedup", "stages", "launches", "bytes_saved")
 
@@ -19,10 +21,20 @@ def check_claim(claim: Claim) -> None:
         if key not in EXPECTATIONS:
             raise unknown("claim.expect", key, EXPECTATIONS)
         if key in ("stages", "launches"):
+            if not isinstance(value, dict):
+                raise ConfigError(
+                    f"claim.expect.{key}: {value!r} is no map of implementation to count."
+                )
             for name, band in dict(value).items():
                 parse(f"claim.expect.{key}.{name}", band)
         else:
             parse(f"claim.expect.{key}", value)
+            for role in ("fused", "unfused"):
+                if not getattr(claim, role):
+                    raise ConfigError(
+                        f"claim.{role}: empty. claim.expect.{key} compares claim.fused with "
+                        "claim.unfused: name both."
+                    )
 
 
 def judge_claim(records: Sequence[Record], experiment: Experiment) -> ClaimResult | None:
@@ -63,27 +75,17 @@ def _speedups(
     findings = []
     for fused, unfused in _pairs(records, claim):
         label = fused.cell.workload.label
-        if (
-            fused.timing is None
-            or unfused.timing is None
-            or Status.invalid
-            in (
-                fused.status,
-                unfused.status,
-            )
-        ):
+        if not comparable(fused, unfused):
             reason = fused.reason or unfused.reason or f"{fused.status}, {unfused.status}"
             findings.append(_not_measured(expectation, reason, label))
             continue
+        assert fused.timing is not None
+        assert unfused.timing is not None
         ratio = paired_ratio(unfused.timing.rounds_us, fused.timing.rounds_us, confidence)
-        findings.append(
-            Finding(
-                cell=label,
-                expectation=expectation,
-                verdict=band.judge(ratio),
-                seen=f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]",
-            )
-        )
+        verdict, seen = band.judge(ratio), f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
+        if Status.noisy in (fused.status, unfused.status):
+            verdict, seen = ClaimVerdict.undecided, f"{seen}, noisy"
+        findings.append(Finding(cell=label, expectation=expectation, verdict=verdict, seen=seen))
     return findings or [_not_measured(expectation, "no cell holds both")]
 
 
@@ -125,8 +127,9 @@ def _counts(records: Sequence[Record], key: str, implementation: str, band: Band
         whole = float(count)
         verdict = band.judge(Interval(median=whole, low=whole, high=whole))
         seen = str(count)
-        if key == "stages" and record.status is Status.invalid:
-            verdict, seen = ClaimVerdict.refuted, record.reason
+        denied = mismatch(record) if traced.launch_count else "the trace saw no device work"
+        if key == "stages" and denied:
+            verdict, seen = ClaimVerdict.refuted, denied
         findings.append(Finding(expectation=expectation, verdict=verdict, seen=seen, cell=label))
     return findings or [_not_measured(expectation, "no record")]
 

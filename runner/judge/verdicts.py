@@ -7,6 +7,7 @@ from ..records import Comparison, Judgement, Record, Status, Verdict
 from ..schema import Experiment
 from ..statistics import detectable, paired_ratio, verdict
 from .claims import judge_claim
+from .usable import comparable, usable
 
 
 def judge(records: Sequence[Record], experiment: Experiment) -> Judgement:
@@ -25,7 +26,7 @@ def compare(records: Sequence[Record], experiment: Experiment) -> list[Compariso
     found = []
     for record in records:
         base = bases.get(record.cell.id)
-        if record.implementation == baseline or base is None or not usable(record):
+        if record.implementation == baseline or base is None or not comparable(base, record):
             continue
         assert base.timing is not None
         assert record.timing is not None
@@ -47,18 +48,13 @@ def compare(records: Sequence[Record], experiment: Experiment) -> list[Compariso
                 against=baseline,
                 state=record.timing.state,
                 speedup=speedup,
-                verdict=reached if record.status is Status.ok else Verdict.undecided,
+                verdict=reached if record.status is base.status is Status.ok else Verdict.undecided,
                 rounds=len(record.timing.rounds_us),
                 detectable=detectable(speedup, protocol.band),
                 note=note,
             )
         )
     return found
-
-
-def usable(record: Record) -> bool:
-    """Whether a record's time may be compared."""
-    return record.timing is not None and record.status in (Status.ok, Status.noisy)
 
 
 def host_bound(record: Record) -> bool:

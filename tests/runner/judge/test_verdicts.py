@@ -1,0 +1,136 @@
+import pytest
+from kernel_lab.runner.judge.usable import usable
+from kernel_lab.runner.judge.verdicts import compare, host_bound, judge
+from kernel_lab.runner.records import Status, Verdict
+
+
+def verdicts(made, *records):
+    return {(c.cell_id, c.implementation): c for c in compare(list(records), made.experiment())}
+
+
+@pytest.mark.parametrize(
+    ("latency", "noise", "verdict"),
+    [
+        (5.0, 0.001, Verdict.faster),
+        (9.8, 0.0005, Verdict.faster),
+        (20.0, 0.001, Verdict.slower),
+        (10.03, 0.0005, Verdict.equal),
+        (10.0, 0.2, Verdict.undecided),
+        (9.9, 0.005, Verdict.undecided),
+    ],
+)
+def test_a_verdict_comes_from_the_paired_interval(made, latency, noise, verdict):
+    base = made.record("eager", latency=10.0, noise=noise)
+    other = made.record("fused", latency=latency, noise=noise, seed=1)
+    (found,) = compare([base, other], made.experiment())
+    assert found.verdict is verdict
+    assert found.against == "eager"
+    assert found.rounds == 20
+    assert found.state == "cold"
+    assert found.speedup.low <= found.speedup.median <= found.speedup.high
+    assert found.speedup.median == pytest.approx(10.0 / latency, rel=0.1)
+    assert found.detectable > 1.01
+
+
+def test_each_cell_has_its_own_baseline(made):
+    found = verdicts(
+        made,
+        made.record("eager", n=1, latency=10.0),
+        made.record("fused", n=1, latency=5.0),
+        made.record("eager", n=2, latency=10.0),
+        made.record("fused", n=2, latency=20.0),
+        made.record("fused", n=3, latency=1.0),
+    )
+    assert {key[0]: c.verdict for key, c in found.items()} == {
+        made.cell(1).id: Verdict.faster,
+        made.cell(2).id: Verdict.slower,
+    }
+
+
+@pytest.mark.parametrize(
+    "status", [Status.invalid, Status.wrong_values, Status.crashed, Status.unsupported]
+)
+@pytest.mark.parametrize("which", ["eager", "fused"])
+def test_what_has_no_valid_time_is_in_no_comparison(made, status, which):
+    records = []
+    for name in ("eager", "fused"):
+        bad = name == which
+        latency = 10.0 if not bad or status is Status.invalid else None
+        records.append(made.record(name, latency=latency, status=status if bad else None))
+    assert compare(records, made.experiment()) == []
+
+
+def test_noisy_times_are_shown_and_decide_nothing(made):
+    (found,) = compare(
+        [
+            made.record("eager", latency=10.0),
+            made.record("fused", latency=5.0, status=Status.noisy),
+        ],
+        made.experiment(),
+    )
+    assert found.verdict is Verdict.undecided
+    assert found.speedup.median == pytest.approx(2.0, rel=0.01)
+
+
+def test_a_noisy_baseline_decides_nothing_either(made):
+    (found,) = compare(
+        [
+            made.record("eager", latency=10.0, status=Status.noisy),
+            made.record("fused", latency=5.0),
+        ],
+        made.experiment(),
+    )
+    assert found.verdict is Verdict.undecided
+
+
+def test_rounds_that_do_not_pair_are_no_comparison(made):
+    # the baseline was timed anew without the other, after that one had failed and come back
+    found = compare(
+        [
+            made.record("eager", latency=10.0, rounds=20),
+            made.record("fused", latency=5.0, rounds=30),
+        ],
+        made.experiment(),
+    )
+    assert found == []
+
+
+def test_two_that_end_with_the_launch_rate_say_so(made):
+    slow_host = {"host_us": 40.0, "noise": 0.001}
+    (found,) = compare(
+        [
+            made.record("eager", latency=30.0, **slow_host),
+            made.record("fused", latency=30.1, **slow_host),
+        ],
+        made.experiment(),
+    )
+    assert "host" in found.note
+    (found,) = compare(
+        [
+            made.record("eager", latency=30.0, host_us=4.0),
+            made.record("fused", latency=30.1, host_us=4.0),
+        ],
+        made.experiment(),
+    )
+    assert found.note == ""
+
+
+def test_host_bound_needs_a_host_time(made):
+    assert not host_bound(made.record("eager", latency=1.0))
+    assert not host_bound(made.record("eager"))
+    assert host_bound(made.record("eager", latency=1.0, host_us=2.0))
+
+
+@pytest.mark.parametrize(
+    ("status", "is_usable"),
+    [(Status.ok, True), (Status.noisy, True), (Status.invalid, False)],
+)
+def test_what_is_usable(made, status, is_usable):
+    assert usable(made.record("x", latency=1.0, status=status)) is is_usable
+    assert not usable(made.record("x"))
+
+
+def test_a_job_without_records_or_a_claim_has_nothing_to_say(made):
+    found = judge([], made.experiment())
+    assert found.comparisons == ()
+    assert found.claim is None
