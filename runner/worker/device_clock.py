@@ -31,6 +31,9 @@ Call = Callable[..., Any]
 MAX_CALLS = 256
 """2N stays below this: a stream takes about a thousand launches before the host must wait."""
 
+HOLD_MARGIN = 1.5
+"""The stream is held this much longer than filling the queue took the last time."""
+
 
 class NoSlope(Exception):  # noqa: N818 - a reason with a name, not an error of ours
     """T_2N was not longer than T_N again and again: these calls have no period to speak of."""
@@ -75,7 +78,7 @@ class DeviceClock:
         self._rings: dict[str, int] = {}
         self._next = 0
         self._host: dict[str, float] = {}
-        self._hold: dict[str, float] = {}
+        self._enqueue: dict[str, float] = {}  # host us a call while the queue is filled
         self.per_sample: dict[str, int] = {}
         self.warmup: dict[str, tuple[int, float]] = {}
         self.cache = self._method(count, size)
@@ -110,7 +113,7 @@ class DeviceClock:
             call(*self._copies[0])
             hosts.append((time.perf_counter() - started) * 1e6)
         self._host[name] = median_interval(hosts).median
-        self._hold[name] = 2.0 * self._host[name] + 20.0
+        self._enqueue[name] = self._host[name]
         period = self._estimate(name)
         wanted = max(1, math.ceil(self._protocol.sample_us / period))
         self.per_sample[name] = min(wanted, MAX_CALLS // 2)
@@ -127,7 +130,7 @@ class DeviceClock:
         self.warmup[name] = (count, spent / 1e6)
 
     def _can_hold(self, name: str) -> bool:
-        """Whether 2N launches fit behind the hold; each miss lengthens it."""
+        """Whether 2N launches fit behind the hold, once the allocator has its blocks."""
         return any(self._run(name, 2 * self.per_sample[name], "cold")[1] for _ in range(4))
 
     def _estimate(self, name: str) -> float:
@@ -180,10 +183,12 @@ class DeviceClock:
         collecting = gc.isenabled()
         gc.disable()
         try:
-            torch.cuda._sleep(self._cycles(self._hold[name] * count))
+            torch.cuda._sleep(self._cycles(HOLD_MARGIN * self._enqueue[name] * count))
             begin.record()
+            started = time.perf_counter()
             for k in range(count):
                 ring[k % slots] = call(*copies[(place + k) % copies_count])
+            enqueued = (time.perf_counter() - started) * 1e6
             held = not begin.query()
             end.record()
         finally:
@@ -191,11 +196,11 @@ class DeviceClock:
                 gc.enable()
         torch.cuda.synchronize(self._device)
         self._next = (place + count) % copies_count if state == "cold" else place
-        if not held:
-            self._hold[name] = min(self._hold[name] * 1.5, 2000.0)
+        # the next hold is as long as this filling took, so that one slow run costs one long hold
+        self._enqueue[name] = max(enqueued / count, 0.7 * self._enqueue[name])
         return begin.elapsed_time(end) * 1e3, held
 
     @staticmethod
     def _cycles(microseconds: float) -> int:
         """Cycles to spin for that long at 2 GHz, the highest clock of the GPUs at hand."""
-        return int(microseconds * 2000) + 20_000
+        return int(microseconds * 2000) + 100_000

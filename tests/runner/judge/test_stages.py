@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from kernel_lab.runner.judge.stages import mismatch, short
 from kernel_lab.runner.records import (
@@ -110,3 +112,19 @@ def test_short_names_drop_templates_and_parameters():
     assert short(launch("x", anonymous)) == "at::native::cunn_SoftMaxForward"
     gemv = "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, float>(int)"
     assert short(launch("x", gemv)) == "internal::gemvx::kernel"
+
+
+@pytest.mark.parametrize(
+    ("moved", "launches", "agrees"),
+    [
+        (2**31, 2, True),
+        (4 * 10**9, 4, True),
+        (4 * 10**9, 5, False),
+        (2**31, 3, False),
+    ],
+)
+def test_a_pass_over_more_than_32_bit_offsets_may_be_split(moved, launches, agrees):
+    whole = record(["pointwise"] * 2, ["pointwise"] * launches)
+    stages = tuple(replace(s, bytes_read=moved, bytes_written=moved) for s in whole.cost.stages)
+    large = replace(whole, cost=replace(whole.cost, stages=stages))
+    assert (mismatch(large) == "") is agrees
