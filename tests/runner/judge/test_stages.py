@@ -124,7 +124,7 @@ def test_short_names_drop_templates_and_parameters():
     ],
 )
 def test_a_pass_over_more_than_32_bit_offsets_may_be_split(moved, launches, agrees):
-    whole = record(["pointwise"] * 2, ["pointwise"] * launches)
+    whole = record([ACT, ACT], ["pointwise"] * launches)
     stages = tuple(replace(s, bytes_read=moved, bytes_written=moved) for s in whole.cost.stages)
     large = replace(whole, cost=replace(whole.cost, stages=stages))
     assert (mismatch(large) == "") is agrees
