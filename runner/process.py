@@ -20,6 +20,8 @@ from .errors import WorkerError
 LOG_LIMIT = 16 << 20
 """Bytes of a worker's output that are kept; the rest is read and dropped."""
 
+_TAIL = 4096
+
 _START_LIMIT_S = 120.0
 
 
@@ -111,13 +113,18 @@ class WorkerProcess:
 
 
 def _copy(source: IO[bytes], log: Path) -> None:
-    """Keeps the first LOG_LIMIT bytes; reads on, so that the writer never blocks."""
-    kept = 0
+    """Keeps the first LOG_LIMIT bytes and the last few lines, where the cause of an end stands;
+    reads on in between, so that the writer never blocks."""
+    kept, tail = 0, b""
     with log.open("wb") as target:
         while part := os.read(source.fileno(), 1 << 16):
             if kept < LOG_LIMIT:
                 target.write(part[: LOG_LIMIT - kept])
                 target.flush()
+                tail = part[LOG_LIMIT - kept :]
+            else:
+                tail = (tail + part)[-_TAIL:]
             kept += len(part)
         if kept > LOG_LIMIT:
-            target.write(f"\n[{kept - LOG_LIMIT} bytes more were printed and dropped]\n".encode())
+            dropped = kept - LOG_LIMIT - len(tail)
+            target.write(f"\n[{dropped} bytes more were printed and dropped]\n".encode() + tail)

@@ -98,7 +98,16 @@ class Supervisor:
                     _record.validate_python(values), attempts=attempts, log=self._log_name()
                 )
                 records[record.implementation] = record
+            for name in (name for name in pending if name not in records):
+                forgotten = Death(
+                    implementation=name,
+                    phase="",
+                    status=Status.lost,
+                    reason="the worker sent no record of it",
+                )
+                records[name] = self._dead(cell, name, forgotten, attempts)
             break
+        records = {name: records[name] for name in planned.implementations}
         for skip in planned.skips:
             records[skip.implementation] = Record(
                 job=self._job,
@@ -121,9 +130,12 @@ class Supervisor:
             outcome = self._ask(cell, message, "traced", found)
             seen = {e.implementation for e in found if e.cell_id == cell.id}
             pending = [name for name in pending if name not in seen]
-            if isinstance(outcome, Death) and pending:
-                name = outcome.implementation if outcome.implementation in pending else pending[0]
-                reason = f"no evidence: {outcome.reason}"
+            if pending:
+                name, why = pending[0], "the worker sent none"
+                if isinstance(outcome, Death):
+                    name = outcome.implementation if outcome.implementation in pending else name
+                    why = outcome.reason
+                reason = f"no evidence: {why}"
                 found.append(
                     Evidence(tool="torch", cell_id=cell.id, implementation=name, reason=reason)
                 )
@@ -210,7 +222,7 @@ class Supervisor:
         return death
 
     def _dead(self, cell: Cell, name: str, death: Death, attempts: int) -> Record:
-        about = "" if death.implementation == name else f"while at {death.implementation}: "
+        about = "" if death.implementation in (name, "") else f"while at {death.implementation}: "
         return Record(
             job=self._job,
             experiment=self._experiment.experiment_name,
