@@ -18,8 +18,8 @@ POISON_BYTE = 0x7F
 """As fp32 and bf16 about 3.4e38, as fp16 NaN: far from any right answer."""
 
 
-_SMALL = 1 << 16
-"""Bytes below which glibc may hand out freed blocks untouched."""
+_SMALL = 1032
+"""Bytes up to which glibc may hand out freed blocks untouched (its per-thread cache)."""
 
 
 class Draw:
@@ -142,8 +142,8 @@ def poisoned(device: torch.device, sizes: tuple[int, ...]) -> Generator[bool]:
     """While it lasts, memory that comes fresh from the allocator holds poison, not old results.
 
     CUDA: blocks of the same sizes are filled and freed, and the caching allocator hands just
-    those out next. CPU: glibc fills what it allocates (`mallopt(M_PERTURB)`), and small blocks
-    are filled and freed as well. Yields whether this platform could.
+    those out next. CPU: glibc fills what it allocates (`mallopt(M_PERTURB)`); blocks of a kilobyte
+    or less are filled and freed, which most of the time does. Yields whether this platform could.
     """
     if device.type == "cuda":
         blocks = [
@@ -158,10 +158,13 @@ def poisoned(device: torch.device, sizes: tuple[int, ...]) -> Generator[bool]:
     if set_perturb is None:
         yield False
         return
-    # small blocks come from a list of their own, past M_PERTURB: those are filled as on CUDA
-    blocks = [torch.empty(n, dtype=torch.uint8) for n in sizes if n <= _SMALL for _ in range(16)]
-    for block in blocks:
-        block.fill_(POISON_BYTE)
+    # the smallest come from lists of their own, past M_PERTURB: filled as on CUDA, as far as it goes
+    blocks = [
+        torch.empty(size, dtype=torch.uint8).fill_(POISON_BYTE)
+        for size in sizes
+        if size <= _SMALL
+        for _ in range(256)
+    ]
     del blocks
     m_perturb = -6
     set_perturb(m_perturb, POISON_BYTE ^ 0xFF)

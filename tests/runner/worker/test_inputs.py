@@ -183,7 +183,7 @@ def test_copies_needed(size, cache, calls, limit, copies):
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt(M_PERTURB) is glibc's")
-@pytest.mark.parametrize("count", [4, 10, 100, 1000, 5000, 300_000])
+@pytest.mark.parametrize("count", [1000, 5000, 300_000])
 def test_fresh_memory_holds_no_old_result(count):
     right = torch.full((count,), 3.0)
     size = right.nbytes
@@ -196,8 +196,7 @@ def test_fresh_memory_holds_no_old_result(count):
         for _ in range(4):
             fresh = torch.empty(count)
             assert not bool((fresh == 3.0).any())
-            if count >= 1000:  # in small blocks the allocator keeps links of its own
-                assert float((fresh.abs() > 1e30).float().mean()) > 0.9
+            assert float((fresh.abs() > 1e30).float().mean()) > 0.9
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt(M_PERTURB) is glibc's")
