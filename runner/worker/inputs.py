@@ -158,7 +158,7 @@ def poisoned(device: torch.device, sizes: tuple[int, ...]) -> Generator[bool]:
     if set_perturb is None:
         yield False
         return
-    # the smallest come from lists of their own, past M_PERTURB: filled as on CUDA, as far as it goes
+    # the smallest come from lists of their own, past M_PERTURB: filled as on CUDA, where it helps
     blocks = [
         torch.empty(size, dtype=torch.uint8).fill_(POISON_BYTE)
         for size in sizes
