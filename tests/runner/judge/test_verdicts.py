@@ -95,6 +95,14 @@ def test_rounds_that_do_not_pair_are_no_comparison(made):
     assert found == []
 
 
+def test_a_single_round_has_no_interval_and_no_verdict(made):
+    pair = [
+        made.record("eager", latency=10.0, rounds=1),
+        made.record("fused", latency=5.0, rounds=1),
+    ]
+    assert compare(pair, made.experiment()) == []
+
+
 def test_two_that_end_with_the_launch_rate_say_so(made):
     slow_host = {"host_us": 40.0, "noise": 0.001}
     (found,) = compare(
