@@ -161,7 +161,7 @@ class JobRun:
                 self._write_environment(supervisor)
                 self._cell_done(planned, found)
             self._write_environment(supervisor)
-        self._seconds["measure"] = time.perf_counter() - started
+        self._spent("measure", started, supervisor)
         return records
 
     def _write_environment(self, supervisor: Supervisor) -> None:
@@ -189,8 +189,14 @@ class JobRun:
                     settled[evidence.cell_id, evidence.implementation] = self._join(
                         record, evidence
                     )
-        self._seconds["evidence"] = time.perf_counter() - started
+        self._spent("evidence", started, supervisor)
         return list(settled.values())
+
+    def _spent(self, what: str, started: float, supervisor: Supervisor) -> None:
+        """Books a pass: the start of its workers (imports, the copy ceiling) apart."""
+        starting = supervisor.starting_s
+        self._seconds["start workers"] = self._seconds.get("start workers", 0.0) + starting
+        self._seconds[what] = time.perf_counter() - started - starting
 
     def _join(self, record: Record, evidence: Evidence) -> Record:
         self._folder.append([evidence])

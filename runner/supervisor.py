@@ -56,6 +56,7 @@ class Supervisor:
         self._start_worker = InlineWorker if inline else WorkerProcess
         self._worker: WorkerProcess | InlineWorker | None = None
         self._count = 0
+        self.starting_s = 0.0
         self.worker_environment: dict[str, Any] = {}
         self.ranges: list[dict[str, Any]] = []
 
@@ -202,6 +203,7 @@ class Supervisor:
             return self._worker
         self.close()
         self._count += 1
+        started = time.monotonic()
         log = self._logs / f"worker-{self._count:02d}.log"
         worker = self._start_worker(log, self._environment)
         self._worker = worker
@@ -211,6 +213,7 @@ class Supervisor:
             reason = said["reason"] if said else f"it ended at once; see {worker.log}"
             self.close()
             raise WorkerError(f"the worker could not start: {reason}")
+        self.starting_s += time.monotonic() - started
         if not self.worker_environment:
             self.worker_environment = said["environment"]
             self._start["ceilings"] = False  # measured once a job, not once a worker

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..records import Block
+from ..records import Block, DeviceState
 from ..schema import Protocol
 from ..statistics import median_interval
 from .device_state import DeviceMonitor
@@ -77,6 +77,7 @@ class DeviceClock:
             self._flush = torch.ones(elements, dtype=torch.float32, device=device)
         self._rings: dict[str, int] = {}
         self._next = 0
+        self._state: DeviceState | None = None
         self._host: dict[str, float] = {}
         self._enqueue: dict[str, float] = {}  # host us a call while the queue is filled
         self.per_sample: dict[str, int] = {}
@@ -140,13 +141,15 @@ class DeviceClock:
 
     def block(self, name: str, state: str, round_: int, position: int) -> Block:
         """One block. Raises NoSlope where no positive slope comes out in five attempts."""
-        before = self._monitor.read()
+        before = self._state or self._monitor.read()
         for _ in range(5):
             samples, held = self._slopes(name, state)
             if held and min(samples) > 0:
                 break
         if min(samples) <= 0:
             raise NoSlope(f"{name}: {2 * self.per_sample[name]} calls took no longer than half")
+        # read once between two blocks: after the one and before the next
+        self._state = self._monitor.read()
         return Block(
             round=round_,
             position=position,
@@ -155,7 +158,7 @@ class DeviceClock:
             samples_us=samples,
             held=held,
             before=before,
-            after=self._monitor.read(),
+            after=self._state,
         )
 
     def _slopes(self, name: str, state: str) -> tuple[tuple[float, ...], bool]:

@@ -1,5 +1,6 @@
 """Clocks, power, temperature and throttle reasons from NVML, read around every block."""
 
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -19,12 +20,22 @@ _REASONS = {
 """nvmlClocksThrottleReasons*, bit by bit."""
 
 
+SLOW_S = 0.1
+"""Power is an average over up to a second and temperature changes no faster: read this often."""
+
+
 class DeviceMonitor:
-    """Reads one GPU by its UUID. Without NVML every reading is None, and `reason` says why."""
+    """Reads one GPU by its UUID. Without NVML every reading is None, and `reason` says why.
+
+    Clock and throttle reasons are fresh in every reading; the slow values are at most SLOW_S old,
+    since each costs about a millisecond that would stand between two blocks.
+    """
 
     def __init__(self, uuid: str) -> None:
         self._handle: Any = None
         self._nvml: Any = None
+        self._slow: dict[str, Any] = {}
+        self._slow_at = float("-inf")
         self.reason = ""
         try:
             import pynvml
@@ -44,6 +55,17 @@ class DeviceMonitor:
         with suppress(nvml.NVMLError):
             values["sm_mhz"] = nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)
         with suppress(nvml.NVMLError):
+            mask = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+            values["throttle"] = tuple(text for bit, text in _REASONS.items() if mask & bit)
+        if time.monotonic() - self._slow_at > SLOW_S:
+            self._slow = self._read_slow()
+            self._slow_at = time.monotonic()
+        return DeviceState(**values, **self._slow)
+
+    def _read_slow(self) -> dict[str, Any]:
+        nvml, handle = self._nvml, self._handle
+        values: dict[str, Any] = {}
+        with suppress(nvml.NVMLError):
             values["memory_mhz"] = nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)
         with suppress(nvml.NVMLError):
             values["watts"] = nvml.nvmlDeviceGetPowerUsage(handle) / 1e3
@@ -51,7 +73,4 @@ class DeviceMonitor:
             values["celsius"] = nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
         with suppress(nvml.NVMLError):
             values["energy_mj"] = nvml.nvmlDeviceGetTotalEnergyConsumption(handle)
-        with suppress(nvml.NVMLError):
-            mask = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-            values["throttle"] = tuple(text for bit, text in _REASONS.items() if mask & bit)
-        return DeviceState(**values)
+        return values
