@@ -86,6 +86,7 @@ class Supervisor:
         self.given = given
         self.worker_environment = {"gpu": {"name": "x"}}
         self.ranges = []
+        self.starting_s = 0.0
         self.asked.append(given["start"])
 
     def __enter__(self):
@@ -171,7 +172,7 @@ def test_a_job_leaves_records_with_evidence_and_a_status(run, tmp_path):
     assert all(r.device == "NVIDIA H200" for r in job.records)
     assert job.environment["gpu"] == {"name": "x"}
     assert job.environment["code"]["kernel_source"] != "unknown"
-    assert set(job.seconds) == {"measure", "evidence", "judge"}
+    assert {"measure", "evidence", "judge"} <= set(job.seconds)
     assert len(job.judgement.comparisons) == 3
     assert read_job(tmp_path / "job") == job
 
