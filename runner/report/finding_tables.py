@@ -57,7 +57,7 @@ def filled(text: str, findings: dict[str, Values], *, source: str) -> str:
 def full(name: str, values: Values) -> str:
     """A heading, what was measured on and with, a line a record, and the claim."""
     heads = ["cell", "implementation", "latency us [95 %]", "speed-up [95 %]", "verdict"]
-    heads += ["GB/s", "TFLOP/s", "of floor", "launches"]
+    heads += ["GB/s", "TFLOP/s", "of roof", "launches"]
     lines = [
         [
             _cell(row),
@@ -104,7 +104,10 @@ def _entry(row: Values) -> str:
 
 
 def _cell(row: Values) -> str:
-    axes = [f"{axis}={value}" for axis, value in row["axes"].items()]
+    axes = [
+        f"{axis}={value}" if not isinstance(value, bool) else axis if value else f"no {axis}"
+        for axis, value in row["axes"].items()
+    ]
     layout = [] if row["layout"] == "contiguous" else [row["layout"]]
     return " ".join([*axes, row["dtype"], *layout])
 
@@ -147,8 +150,10 @@ def _source(values: Values) -> str:
         if environment.get(key)
     ]
     ways = "; ".join(
-        ", ".join(part for part in (way["quantity"], way["state"], way["timer"]) if part)
-        for way in protocol["latency"]
+        dict.fromkeys(
+            ", ".join(part for part in (way["quantity"], way["state"], way["timer"]) if part)
+            for way in protocol["latency"]
+        )
     )
     sampling = f"protocol {protocol.get('name', '?')}"
     if protocol.get("rounds"):

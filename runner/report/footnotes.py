@@ -1,22 +1,22 @@
 """What the numbers of a job mean: how times were taken, on what, at which clock and power."""
 
+import re
 import statistics
 from collections.abc import Iterator
 
 from rich.text import Text
 
-from ..records import Job, JobStatus
+from ..records import Job, JobStatus, Timing
 from ..results import copy_ceiling, device, rows
 from .text import cache_state, interval
+
+_NUMBER = re.compile(r"\b\d+(?:\.\d+)?\b")
 
 
 def footnotes(job: Job) -> Iterator[Text]:
     """What the numbers mean: once for each way in which this job took times."""
     timed = [record.timing for record in job.records if record.timing]
-    ways = dict.fromkeys((t.headline, t.state, t.timer, t.cache) for t in timed)
-    for headline, state, timer, cache in ways:
-        parts = [f"latency: {headline}", *cache_state(state, cache), f"timer {timer}"]
-        yield Text(", ".join(parts), style="dim")
+    yield from _ways(timed)
     for note in dict.fromkeys(note for timing in timed for note in timing.notes):
         yield Text(f"note: {note}", style="dim")
     if any(r.cost and r.cost.floor_us and r.timing for r in job.records):
@@ -34,6 +34,24 @@ def footnotes(job: Job) -> Iterator[Text]:
     if job.status in (JobStatus.killed, JobStatus.failed):
         yield Text(f"job {job.status.value}: {job.status_reason}", style="red")
     yield Text(f"job {job.id}  {job.folder}", style="dim")
+
+
+def _ways(timed: list[Timing]) -> Iterator[Text]:
+    """How times were taken. Cells whose caches were cleared alike, but for the numbers of copies
+    and bytes, share a line: the smallest and the largest number stand in it."""
+    alike: dict[tuple[str, str, str, str], list[str]] = {}
+    for timing in timed:
+        form = _NUMBER.sub("#", timing.cache)
+        alike.setdefault((timing.headline, timing.state, timing.timer, form), []).append(
+            timing.cache
+        )
+    for (headline, state, timer, form), caches in alike.items():
+        columns = zip(*(_NUMBER.findall(cache) for cache in caches), strict=True)
+        for numbers in columns:
+            low, high = min(numbers, key=float), max(numbers, key=float)
+            form = form.replace("#", low if low == high else f"{low} to {high}", 1)
+        parts = [f"latency: {headline}", *cache_state(state, form), f"timer {timer}"]
+        yield Text(", ".join(parts), style="dim")
 
 
 def _power(job: Job) -> str:
