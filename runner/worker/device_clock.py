@@ -117,10 +117,10 @@ class DeviceClock:
         self._enqueue[name] = self._host[name]
         period = self._estimate(name)
         wanted = max(1, math.ceil(self._protocol.sample_us / period))
-        self.per_sample[name] = min(wanted, MAX_CALLS // 2)
-        while (
-            self.per_sample[name] > 1 and not self._run(name, 2 * self.per_sample[name], "cold")[1]
-        ):
+        # copies that do not rotate are cold only once a run
+        most = MAX_CALLS if self._rotates else max(2, len(self._copies))
+        self.per_sample[name] = min(wanted, most // 2)
+        while self.per_sample[name] > 1 and not self._can_hold(name):
             # the stream's queue is full before all launches are in: fewer calls a run
             self.per_sample[name] //= 2
         count, spent = 0, 0.0
