@@ -31,7 +31,7 @@ from .records import (
 )
 from .schema import Device, Experiment, Mode, WorkerMode
 from .supervisor import Progress, Supervisor
-from .traced import traced_cells
+from .traced import traceable, traces
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,14 +172,10 @@ class JobRun:
     def _trace(self, records: list[Record]) -> list[Record]:
         """Evidence for the cells that `trace` chooses; a record that it denies becomes invalid."""
         experiment = self._request.experiment
-        if self._request.gpu is None or experiment.mode is Mode.check or not _traces(experiment):
+        if self._request.gpu is None or not traces(experiment):
             return records
         started = time.perf_counter()
-        chosen = traced_cells(experiment, records)
-        by_cell: dict[str, list[Record]] = {}
-        for record in records:
-            if record.cell.id in chosen and record.status in (Status.ok, Status.noisy):
-                by_cell.setdefault(record.cell.id, []).append(record)
+        by_cell = traceable(experiment, records)
         settled = {(r.cell.id, r.implementation): r for r in records}
         with self._supervisor() as supervisor:
             for of_cell in by_cell.values():
@@ -220,11 +216,6 @@ class JobRun:
         words = ["klab", "run", *dirs, *own, f"cell={record.cell.id}"]
         words.append(f"implementations=[{record.implementation}]")
         return shlex.join(words)
-
-
-def _traces(experiment: Experiment) -> bool:
-    trace = experiment.trace
-    return trace.torch is not None or trace.auto is not None
 
 
 def exit_code(job: Job, *, strict: bool) -> int:

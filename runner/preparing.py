@@ -10,8 +10,8 @@ from .job import Request
 from .judge.claims import check_claim
 from .question.plan import plan
 from .question.targets import targets
-from .schema import Device, Experiment
-from .traced import check_cells
+from .schema import Device, Experiment, Mode
+from .traced import check_cells, traces
 
 
 class Preparer:
@@ -37,6 +37,14 @@ class Preparer:
         target, gpu = settle(experiment.target, self._targets, self._gpus, experiment.device)
         if gpu is not None:
             self._usable(gpu)
+        if gpu is None and experiment.trace.torch is not None:
+            raise ConfigError(
+                "trace=torch looks at GPU kernels, and this job runs on cpu. "
+                "Leave it out (trace=auto), or run on a GPU."
+            )
+        if experiment.mode is Mode.profile and (gpu is None or not traces(experiment)):
+            why = "this job runs on cpu" if gpu is None else "trace is none"
+            raise ConfigError(f"mode=profile takes only the evidence passes, and {why}.")
         experiment.target = target
         kind = Device.cpu if gpu is None else Device.cuda
         planned = plan(experiment, kind)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from .errors import ConfigError
 from .question.expressions import holds
-from .records import Cell, Record
-from .schema import Experiment
+from .records import Cell, Record, Status
+from .schema import Experiment, Mode
 
 _KEY = "trace.cells"
 _COUNTED = re.compile(r"^(first|slowest)\s*:\s*(.*)$")
@@ -63,3 +63,23 @@ def _holds(text: str, cell: Cell) -> bool:
     workload = cell.workload
     values = {**workload.axes, "dtype": workload.dtype, "layout": workload.layout}
     return holds(text, values, _KEY)
+
+
+def traces(experiment: Experiment) -> bool:
+    """Whether the experiment asks for evidence passes at all."""
+    asked = experiment.trace.torch is not None or experiment.trace.auto is not None
+    return asked and experiment.mode is not Mode.check
+
+
+def traceable(experiment: Experiment, records: Sequence[Record]) -> dict[str, list[Record]]:
+    """The records that an evidence pass looks at, by cell: those with a time, or in mode=profile
+    those that are right."""
+    wanted = {Status.ok, Status.noisy}
+    if experiment.mode is Mode.profile:
+        wanted.add(Status.checked)
+    chosen = traced_cells(experiment, records)
+    by_cell: dict[str, list[Record]] = {}
+    for record in records:
+        if record.cell.id in chosen and record.status in wanted:
+            by_cell.setdefault(record.cell.id, []).append(record)
+    return by_cell

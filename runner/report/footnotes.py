@@ -46,8 +46,8 @@ def _ways(timed: list[Timing]) -> Iterator[Text]:
             timing.cache
         )
     for (headline, state, timer, form), caches in alike.items():
-        columns = zip(*(_NUMBER.findall(cache) for cache in caches), strict=True)
-        for numbers in columns:
+        found: list[list[str]] = [_NUMBER.findall(cache) for cache in caches]
+        for numbers in zip(*found, strict=True):
             low, high = min(numbers, key=float), max(numbers, key=float)
             form = form.replace("#", low if low == high else f"{low} to {high}", 1)
         parts = [f"latency: {headline}", *cache_state(state, form), f"timer {timer}"]

@@ -74,9 +74,9 @@ class CellRun:
         if empty:
             for attempt in good:
                 attempt.fail(Status.empty, "the output has no elements", "check")
-        elif context.experiment.mode is Mode.check:
+        elif reason := self._untimed():
             for attempt in good:
-                attempt.status = Status.checked
+                attempt.fail(Status.checked, reason, "check")
         else:
             for attempt in good:
                 if self._interpreted(attempt.name):
@@ -113,6 +113,13 @@ class CellRun:
                     trace,
                 )
         return None
+
+    def _untimed(self) -> str:
+        """Why this job publishes no time; '' where it does."""
+        if self._context.profiled:
+            return f"no time is published under a profiler ({self._context.profiled} is set)"
+        mode = self._context.experiment.mode
+        return "" if mode is Mode.run else f"mode={mode}: verified, not timed"
 
     def _interpreted(self, name: str) -> bool:
         language = self._context.experiment.kernel.implementations[name].language

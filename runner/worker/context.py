@@ -27,6 +27,8 @@ class Context:
     announce: Announce
     cache_bytes: int
     """The last-level cache that a cold call must not find its inputs in; 0 on cpu."""
+    profiled: str = ""
+    """The variable that tells of a profiler around this process; empty without one."""
 
     @property
     def storage(self) -> torch.dtype:

@@ -18,13 +18,6 @@ from ..schema import Device, Experiment
 
 Say = Callable[[dict[str, Any]], None]
 
-PROFILERS = (
-    "NSYS_PROFILING_SESSION_ID",
-    "CUDA_INJECTION64_PATH",
-    "NV_COMPUTE_PROFILER_PERFWORKS_DIR",
-)
-"""Environment variables that say that somebody profiles this process: no time is published then."""
-
 
 class Worker:
     """One job in one process. `handle` does one message and says what comes of it."""
@@ -76,7 +69,6 @@ class Worker:
                 "say": "ready",
                 "environment": self._session.environment(),
                 "pid": os.getpid(),
-                "profiled": next((v for v in PROFILERS if os.environ.get(v)), ""),
             }
         )
         return True

@@ -1,5 +1,6 @@
 """One job inside the worker: its device, its context, and what can be asked of it."""
 
+import os
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +20,13 @@ from .failure import classify
 from .gate import Gate
 from .load import bind, tuning_of
 from .ranges import Ranges
+
+PROFILERS = (
+    "NSYS_PROFILING_SESSION_ID",
+    "NV_COMPUTE_PROFILER_PERFWORKS_DIR",
+    "CUDA_INJECTION64_PATH",
+)
+"""Variables that say that somebody profiles this process: no time is published then."""
 
 
 class Session:
@@ -51,6 +59,7 @@ class Session:
             ranges=Ranges(job, experiment.kernel.name),
             announce=announce,
             cache_bytes=cache,
+            profiled=next((name for name in PROFILERS if os.environ.get(name)), ""),
         )
 
     def environment(self) -> dict[str, Any]:
@@ -63,6 +72,7 @@ class Session:
             "settings": self._settings,
             "ceilings": self._ceilings,
             "nvtx": self.context.ranges.available,
+            "profiler": self.context.profiled,
             "nvml": self._monitor.reason or "available",
             "idle_state": None
             if state is None

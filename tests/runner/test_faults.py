@@ -212,3 +212,25 @@ def test_five_jobs_of_which_two_fail_all_end(tmp_path):
         assert len(failed) == 1
         assert cause in failed[0]["reason"]
         assert cause in done.stderr
+
+
+def test_under_a_profiler_everything_is_checked_and_nothing_is_timed(tmp_path):
+    done, jobs = klab(
+        tmp_path,
+        "implementations=[right,zeros]",
+        environment={"NSYS_PROFILING_SESSION_ID": "7"},
+    )
+    records = by_name(jobs)
+    assert done.returncode == 1
+    assert records["right"]["status"] == "checked"
+    assert "NSYS_PROFILING_SESSION_ID" in records["right"]["reason"]
+    assert records["right"]["timing"] is None
+    assert records["zeros"]["status"] == "wrong_values"
+
+
+@pytest.mark.parametrize("words", [["mode=profile"], ["trace=torch"]])
+def test_evidence_that_a_cpu_cannot_give_is_refused_before_any_work(tmp_path, words):
+    done, _ = klab(tmp_path, "implementations=[right]", *words)
+    assert done.returncode == 2
+    assert "cpu" in done.stderr
+    assert not (tmp_path / "runs").exists()
