@@ -48,7 +48,8 @@ def _ways(timed: list[Timing]) -> Iterator[Text]:
     for (headline, state, timer, form), caches in alike.items():
         found: list[list[str]] = [_NUMBER.findall(cache) for cache in caches]
         for numbers in zip(*found, strict=True):
-            low, high = min(numbers, key=float), max(numbers, key=float)
+            ordered: list[str] = sorted(numbers, key=float)
+            low, high = ordered[0], ordered[-1]
             form = form.replace("#", low if low == high else f"{low} to {high}", 1)
         parts = [f"latency: {headline}", *cache_state(state, form), f"timer {timer}"]
         yield Text(", ".join(parts), style="dim")

@@ -17,27 +17,15 @@ FAST = [
 ]
 
 
+KLAB = [sys.executable, "-c", "from kernel_lab.runner.cli import main; raise SystemExit(main())"]
+COMMON = ["--config-dir", str(LAB), "--json", "kernel=probe", "dtype=fp32", "target=cpu"]
+COMMON += ["tracking=none"]
+
+
 def klab(outputs, *words, environment=None):
-    """Runs `klab run` on the wrong kernel; the exit code and the records by implementation."""
-    command = [
-        sys.executable,
-        "-c",
-        "from kernel_lab.runner.cli import main; raise SystemExit(main())",
-    ]
+    """Runs `klab run` on the wrong kernel; the process and the jobs that it prints."""
     done = subprocess.run(
-        [
-            *command,
-            "run",
-            "--config-dir",
-            str(LAB),
-            "--json",
-            "kernel=probe",
-            "dtype=fp32",
-            "target=cpu",
-            "tracking=none",
-            *FAST,
-            *words,
-        ],
+        [*KLAB, "run", *COMMON, *FAST, *words],
         capture_output=True,
         text=True,
         check=False,
@@ -234,3 +222,48 @@ def test_evidence_that_a_cpu_cannot_give_is_refused_before_any_work(tmp_path, wo
     assert done.returncode == 2
     assert "cpu" in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_multirun_stops_after_the_failures_that_it_allows(tmp_path):
+    """S07: a fail-fast option."""
+    done, jobs = klab(
+        tmp_path,
+        "-m",
+        "implementations=[raises],[right],[also_right]",
+        "max_failures=1",
+    )
+    assert done.returncode == 1
+    assert [job["status"] for job in jobs] == ["failed"]
+    assert done.stderr.count("not run, max_failures=1") == 2
+
+
+def test_two_commands_at_once_never_share_a_folder(tmp_path):
+    """S09: started in the same second, with the same outputs."""
+    environment = {**os.environ, "KLAB_OUTPUTS": str(tmp_path)}
+    command = [*KLAB, "run", *COMMON, *FAST, "implementations=[right]"]
+    both = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in "ab"
+    ]
+    outputs = [process.communicate(timeout=240)[0] for process in both]
+    jobs = [json.loads(text)[0] for text in outputs]
+    assert [process.returncode for process in both] == [0, 0]
+    assert jobs[0]["folder"] != jobs[1]["folder"]
+    for job in jobs:
+        assert len(job["records"]) == 1
+        assert len(Path(job["folder"], "records.jsonl").read_text().splitlines()) == 1
+
+
+def test_many_long_overrides_give_short_portable_folder_names(tmp_path):
+    """S11: with the whole overrides kept beside the records."""
+    long = [
+        f"+kernel.implementations.right.kwargs.k{k}='{'a/b =' * 10}{k}.5e-3'" for k in range(16)
+    ]
+    done, jobs = klab(tmp_path, "-m", "implementations=[right],[also_right]", "mode=check", *long)
+    assert len(jobs) == 2, done.stderr[-2000:]
+    for job in jobs:
+        folder = Path(job["folder"])
+        assert len(folder.name) < 64
+        assert set(folder.name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+        kept = json.loads((folder / "job.json").read_text())["overrides"]
+        assert sum("kwargs" in override for override in kept) == 16
