@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from .errors import KlabError
+from .interrupts import Terminated
 
 COMMANDS = {
     "run": "run an experiment (-m: every combination of comma-separated choices)",
@@ -35,9 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KlabError as error:
         sys.stderr.write(f"klab: {error}\n")
         return error.exit_code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         sys.stderr.write("klab: interrupted\n")
-        return 130
+        return 143 if isinstance(interrupt, Terminated) else 130
     except BrokenPipeError:
         return 0
 

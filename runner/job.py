@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from .device import Gpu
 from .environment import worker_environment
 from .folder import JobFolder, finished, read_job
+from .interrupts import interruptible
 from .judge.stages import mismatch
 from .judge.verdicts import judge
 from .provenance import code_state, signature, source_hash
@@ -94,8 +95,8 @@ class JobRun:
         self._folder.write_json("config.json", self._job.config)
         status, reason = JobStatus.failed, "the supervisor ended early"
         try:
-            records = self._measure()
-            records = self._trace(records)
+            with interruptible():
+                records = self._trace(self._measure())
             wrong = [r for r in records if r.status in FAILED]
             status, reason = JobStatus.finished, ""
             if wrong:

@@ -9,7 +9,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from .errors import ConfigError, unknown
+from .errors import ConfigError, StoreError, unknown
+
+_NAMED = 12
+"""How many jobs a message names: the last."""
 
 
 def outputs() -> Path:
@@ -37,6 +40,22 @@ def sweep_folder(sweep_id: str) -> Path:
     return outputs() / "sweeps" / sweep_id
 
 
+def create_exclusively(folder: Path) -> Path:
+    """Creates the folder of a run or a sweep: two commands never share one.
+
+    Raises StoreError where it is there already, or the outputs cannot be written.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
+    except OSError as error:
+        raise StoreError(
+            f"the outputs folder {outputs()} cannot be used: {error}. "
+            "Set KLAB_OUTPUTS to a folder that can be written."
+        ) from error
+    return folder
+
+
 def job_folders() -> Iterator[Path]:
     """Every job folder under the outputs, in no particular order."""
     for root in (outputs() / "runs", outputs() / "sweeps"):
@@ -57,15 +76,24 @@ def find_job(job_id: str) -> Path:
 
     Raises ConfigError with the known ids where none or several match.
     """
-    as_folder = Path(job_id).expanduser()
-    if (as_folder / "job.json").exists():
-        return as_folder.resolve()
+    if is_job(job_id):
+        return Path(job_id).expanduser().resolve()
     folders = {path.name: path for path in job_folders()}
     if job_id in folders:
         return folders[job_id]
-    matches = [name for name in folders if name.startswith(job_id)]
+    matches = [name for name in folders if job_id and name.startswith(job_id)]
     if len(matches) == 1:
         return folders[matches[0]]
     if matches:
         raise ConfigError(f"job={job_id}: several begin so: {', '.join(sorted(matches))}")
-    raise unknown("job", job_id, folders, next_step=f"Looked under {outputs()}.")
+    last = sorted(folders)[-_NAMED:]
+    older = f" {len(folders) - len(last)} older ones are there." if len(folders) > _NAMED else ""
+    raise unknown("job", job_id, last, next_step=f"Looked under {outputs()}.{older}")
+
+
+def is_job(folder: str) -> bool:
+    """Whether the text is the path of a job's folder; whatever else it is, it is not."""
+    try:
+        return bool(folder) and (Path(folder).expanduser() / "job.json").exists()
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL, ~nobody
+        return False

@@ -90,14 +90,22 @@ class WorkerProcess:
 
     def end(self) -> None:
         """Ends the process and its descendants: asked first, then by signal."""
-        if hasattr(self, "channel"):
-            if self.alive:
-                try:
-                    self.channel.send({"do": "stop"})
-                    self._process.wait(timeout=2.0)
-                except (OSError, subprocess.TimeoutExpired):
-                    pass
-            self.channel.close()
+        try:
+            if hasattr(self, "channel"):
+                self._ask_to_stop()
+        finally:  # an interrupt that comes while it is asked leaves nothing behind either
+            self._kill()
+
+    def _ask_to_stop(self) -> None:
+        if self.alive:
+            try:
+                self.channel.send({"do": "stop"})
+                self._process.wait(timeout=2.0)
+            except (OSError, subprocess.TimeoutExpired):
+                pass
+        self.channel.close()
+
+    def _kill(self) -> None:
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self._process.pid, number)

@@ -27,6 +27,7 @@ FLOORS = {
     "outputs": 1,
     "statistics": 1,
     "bands": 1,
+    "interrupts": 1,
     "results": 2,
     "device": 2,
     "process": 2,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..errors import ConfigError
 from ..folder import JobFolder
+from ..interrupts import Interrupts
 from ..job import JobRun, Request, describe
 from ..preparing import Preparer
 from ..question.compose import compose, register
@@ -73,7 +74,8 @@ def _check(request: Request) -> Job:
     request.experiment.mode = Mode.check
     with tempfile.TemporaryDirectory(prefix="klab-check-") as name:
         folder = JobFolder(Path(name))
-        return JobRun(request, describe(request, name), folder, Progress()).run()
+        with Interrupts():
+            return JobRun(request, describe(request, name), folder, Progress()).run()
 
 
 def _say(state: str, what: str, text: str) -> None:

@@ -4,12 +4,10 @@ import argparse
 import json
 import os
 import secrets
-import signal
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -18,8 +16,9 @@ from rich.console import Console
 
 from ..errors import KlabError
 from ..folder import JobFolder, read_job
+from ..interrupts import Interrupts, Terminated, interruptible
 from ..job import JobRun, Request, describe, exit_code
-from ..outputs import outputs, run_folder, sweep_folder
+from ..outputs import create_exclusively, outputs, run_folder, sweep_folder
 from ..preparing import Preparer
 from ..question.compose import (
     CONFIG_NAME,
@@ -39,10 +38,6 @@ from ..tracking.filing import Filing
 SUMMARY = "run an experiment (-m: every combination of comma-separated choices)"
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP: ends a job as Ctrl-C does."""
-
-
 class Command:
     """One `klab run` from its words to its exit code."""
 
@@ -58,28 +53,27 @@ class Command:
         self._jobs: list[Job] = []
         self._errors: list[KlabError] = []
         self._skipped = 0
-        self._interrupt: KeyboardInterrupt | None = None
+        self._interrupts = Interrupts()
         self._filing: Filing | None = None
 
     def run(self) -> int:
         """Checks all, runs all, reports all. Raises ConfigError before the first job."""
         requests = self._prepare_all()
+        with self._interrupts:
+            return self._run(requests)
+
+    def _run(self, requests: list[Request]) -> int:
         self._filing = Filing(
             requests[0].experiment.tracking, [r.experiment.kernel.name for r in requests], outputs()
         )
         for warning in self._filing.warnings:
             self._print(warning)
-        folder = (sweep_folder if self._multirun else run_folder)(self._id)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir()  # exclusively: two commands never share a folder
-        handlers = {n: signal.signal(n, _terminate) for n in (signal.SIGTERM, signal.SIGHUP)}
+        folder = create_exclusively((sweep_folder if self._multirun else run_folder)(self._id))
         try:
             self._hydra(folder)
-        except KeyboardInterrupt as interrupt:
-            self._interrupt = interrupt
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+        except KeyboardInterrupt:
+            if self._interrupts.received is None:
+                raise
         return self._finish()
 
     def _prepare_all(self) -> list[Request]:
@@ -133,6 +127,8 @@ class Command:
 
     def _task(self, config: DictConfig) -> None:
         """One job of Hydra's. An error of one job is kept, and the next job runs."""
+        with interruptible():
+            pass  # what came while the last job was filed ends the command before the next
         hydra_config = HydraConfig.get()
         number = int(hydra_config.job.num) if self._multirun else 0
         overrides = list(hydra_config.overrides.task)
@@ -185,9 +181,9 @@ class Command:
         elif not self._asked.quiet:
             for line in closing(self._jobs, self._id, self._filing.where):
                 self._print(line)
-        if self._interrupt is not None:
+        if self._interrupts.received is not None:
             self._print("interrupted; what was measured is kept")
-            return 143 if isinstance(self._interrupt, Terminated) else 130
+            return 143 if isinstance(self._interrupts.received, Terminated) else 130
         strict = [bool(job.config.get("strict")) for job in self._jobs]
         codes = [exit_code(job, strict=s) for job, s in zip(self._jobs, strict, strict=True)]
         codes += [error.exit_code for error in self._errors] + [1] * bool(self._skipped)
@@ -236,9 +232,6 @@ def _new_id(kind: str) -> str:
 
 
 def _quoted(key: str, value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    # `${` in a folder's name is no interpolation
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\${")
     return f"{key}='{escaped}'"
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise Terminated(number)

@@ -9,9 +9,10 @@ from rich.console import Console
 
 from ..errors import ConfigError, unknown
 from ..folder import read_job
-from ..outputs import find_job, job_folders, latest_job, outputs
+from ..outputs import find_job, is_job, job_folders, latest_job, outputs
 from ..records import Job
 from ..report import record, table
+from ..report.summary import side_by_side
 
 SUMMARY = "print a job's table, or its records in full"
 
@@ -29,11 +30,17 @@ def main(arguments: Sequence[str]) -> int:
         "id",
         nargs="?",
         default="",
-        help="JOB, CELL, JOB/CELL/IMPLEMENTATION or a job's folder; default: the last job",
+        help="JOB, SWEEP, CELL, JOB/CELL/IMPLEMENTATION or a job's folder; default: the last job",
     )
     asked = parser.parse_args(arguments)
-    job, cell, implementation = _resolve(asked.id)
     console = Console(soft_wrap=True)
+    if jobs := jobs_of_sweep(asked.id):
+        for job in jobs:
+            table.render(job, console)
+        for line in side_by_side(jobs):
+            console.print(line, highlight=False, markup=False)
+        return 0
+    job, cell, implementation = _resolve(asked.id)
     if not cell and not implementation:
         table.render(job, console)
         return 0
@@ -49,13 +56,22 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+def jobs_of_sweep(text: str) -> list[Job]:
+    """The jobs of a multirun by its id, in order; empty where the id is no sweep's."""
+    held = [folder for folder in job_folders() if folder.parent.name == text]
+    jobs = [read_job(folder) for folder in held if folder.name.startswith(f"{text}-")]
+    return sorted(jobs, key=lambda job: int(job.id.rpartition("-")[2]))
+
+
 def _resolve(text: str) -> tuple[Job, str, str]:
     """The job, the cell id and the implementation that an id names; empty: all."""
     if not text:
         return read_job(latest_job()), "", ""
-    if (Path(text) / "job.json").exists():
+    if is_job(text):
         return read_job(find_job(text)), "", ""
-    first, *rest = text.split("/")
+    if text.startswith(("/", ".", "~")):
+        raise ConfigError(f"{text}: no job's folder; job.json is not there.")
+    first, *rest = text.rstrip("/").split("/")
     if _CELL.fullmatch(first):
         return _last_with(first), first, "/".join(rest)
     job = read_job(find_job(first))

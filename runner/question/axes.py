@@ -1,5 +1,6 @@
 """An axis' values, held against what the kernel's YAML declares of the axis."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,8 @@ from ..schema import Axis, AxisType, Kernel
 
 _WORDS = {"true": True, "false": False, "on": True, "off": False, "yes": True, "no": False}
 
+_MOST = 2**63 - 1
+
 
 def value(axis: Axis, given: Any, key: str) -> AxisValue:
     """The value in the axis' type. Raises ConfigError with key, value and what is allowed.
@@ -16,6 +19,10 @@ def value(axis: Axis, given: Any, key: str) -> AxisValue:
     `1e9` is an integer; True is none; `on` and `off` are booleans only where one is meant.
     """
     typed = _typed(axis.type, given, key)
+    if isinstance(typed, float) and not math.isfinite(typed):
+        raise ConfigError(f"{key}: {given} is no finite number.")
+    if isinstance(typed, int) and abs(typed) > _MOST:
+        raise ConfigError(f"{key}: {given} is beyond 2^63 - 1; no tensor has such a size.")
     if isinstance(typed, int | float) and not isinstance(typed, bool):
         if axis.min is not None and typed < axis.min:
             raise ConfigError(f"{key}: {given} is below min {axis.min:g}{_range(axis)}.")

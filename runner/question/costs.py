@@ -11,6 +11,8 @@ from ..errors import ConfigError, unknown
 from ..records import Cell, Cost, Stage
 from ..schema import Device, Experiment, Target
 
+STAGE_KINDS = ("matmul", "pointwise", "reduction", "copy")
+
 
 def cost_of(experiment: Experiment, cell: Cell, implementation: str) -> Cost:
     """FLOPs and bytes of an implementation's plan, stage by stage, and its floor on the target.
@@ -37,8 +39,12 @@ def _plans(experiment: Experiment, cell: Cell) -> tuple[str, dict[str, list[dict
     path = experiment.kernel.module
     try:
         cost = importlib.import_module(path).cost
-    except (ImportError, AttributeError) as error:
+    except AttributeError as error:
         raise ConfigError(f"kernel.module={path}: {error}. Give a module with `cost`.") from error
+    except ImportError as error:
+        raise ConfigError(f"kernel.module={path}: {error}") from error
+    except (Exception, SystemExit) as error:  # somebody's code: it may raise anything
+        raise ConfigError(f"kernel.module={path}: {_named(error)}") from error
     values = {"layout": cell.workload.layout, **cell.workload.axes}
     try:
         plans = cost(
@@ -46,8 +52,8 @@ def _plans(experiment: Experiment, cell: Cell) -> tuple[str, dict[str, list[dict
             output_itemsize=experiment.dtype.output_itemsize,
             **values,
         )
-    except (TypeError, ValueError, ArithmeticError, KeyError) as error:
-        raise ConfigError(f"{path}.cost({_shown(values)}): {error}") from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"{path}.cost({_shown(values)}): {_named(error)}") from error
     if not isinstance(plans, dict) or not all(isinstance(p, list) for p in plans.values()):
         raise ConfigError(f"{path}.cost: a dict of plan name to a list of stages is meant.")
     return inspect.cleandoc(cost.__doc__ or ""), plans
@@ -57,12 +63,18 @@ def _shown(values: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
 def _stage(key: str, given: dict[str, Any]) -> Stage:
     try:
         stage = Stage(**given)
         counts = {n: int(getattr(stage, n)) for n in ("flops", "bytes_read", "bytes_written")}
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ConfigError(f"{key}: {error}") from error
+    if stage.kind not in STAGE_KINDS:
+        raise unknown(f"{key}: stage {stage.name}: kind", stage.kind, STAGE_KINDS)
     for name, count in counts.items():
         if count < 0:
             raise ConfigError(f"{key}: {name} is {count}, below 0.")

@@ -6,8 +6,7 @@ from typing import Any
 
 import torch
 
-from ..question.costs import cost_of
-from ..records import TIMED, Cell, Correctness, Record, Status, Timing
+from ..records import TIMED, Cell, Correctness, Cost, Record, Status, Timing
 from ..schema import Compile, Device, Language
 from ..statistics import median_interval
 from .context import Context
@@ -28,6 +27,7 @@ class Attempt:
     reason: str = ""
     phase: str = ""
     trace: str = ""
+    cost: Cost | None = None
     call: Call | None = None
     correctness: Correctness | None = None
     recheck: Correctness | None = None
@@ -103,7 +103,7 @@ class Attempt:
             status=self.status,
             reason=self.reason,
             phase=self.phase,
-            cost=cost_of(experiment, cell, self.name),
+            cost=self.cost,
             correctness=self.correctness,
             recheck=self.recheck,
             timing=self.timing,

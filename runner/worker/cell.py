@@ -11,13 +11,15 @@ from typing import Any
 
 import torch
 
+from ..errors import ConfigError
+from ..question.costs import cost_of
 from ..records import Cell, Record, Status
 from ..schema import Device, Language, Mode
 from .attempt import Attempt
 from .context import Context
 from .device_state import DeviceMonitor
 from .failure import classify, is_sticky
-from .gate import Gate, WrongAnswer
+from .gate import Gate, WrongAnswer, place_of
 from .inputs import clone
 from .load import bind, tuning_of
 from .measuring import Measuring
@@ -63,12 +65,14 @@ class CellRun:
     def _run(self) -> list[Record]:
         context = self._context
         seed = context.experiment.seed + self._cell.workload.seed
-        gate = self._gate(seed)
+        for attempt in self._attempts.values():
+            self._state_cost(attempt)
+        gate = self._gate(seed) if self._sound() else None
         if gate is None:
             return self._records()
-        for attempt in self._attempts.values():
+        for attempt in self._sound():
             self._check(attempt, gate)
-        good = [a for a in self._attempts.values() if a.status is Status.ok]
+        good = self._sound()
         empty = gate.empty
         del gate  # its inputs and truths would take the memory that copies rotate through
         if empty:
@@ -93,25 +97,30 @@ class CellRun:
             self._recheck(seed)
         return self._records()
 
+    def _sound(self) -> list[Attempt]:
+        return [a for a in self._attempts.values() if a.status is Status.ok]
+
+    def _state_cost(self, attempt: Attempt) -> None:
+        """What a call must do, before any work: without it the times would say nothing."""
+        try:
+            attempt.cost = cost_of(self._context.experiment, self._cell, attempt.name)
+        except ConfigError as error:
+            attempt.fail(Status.crashed, str(error), "cost", traceback.format_exc())
+
     def _gate(self, seed: int) -> Gate | None:
         yardstick = self._context.experiment.kernel.yardstick
         self._context.announce(f"yardstick {yardstick}", "reference")
         try:
             return Gate(self._context, self._cell, seed=seed)
         except WrongAnswer as wrong:
-            for attempt in self._attempts.values():
+            for attempt in self._sound():
                 attempt.fail(wrong.status, wrong.reason, "reference")
         except Exception as error:
             self._stop_if_sticky(f"yardstick {yardstick}", error)
             status, reason = classify(error)
             trace = traceback.format_exc()
-            for attempt in self._attempts.values():
-                attempt.fail(
-                    status,
-                    f"the reference or its yardstick {yardstick}: {reason}",
-                    "reference",
-                    trace,
-                )
+            for attempt in self._sound():
+                attempt.fail(status, f"{place_of(error)}: {reason}", "reference", trace)
         return None
 
     def _untimed(self) -> str:

@@ -9,6 +9,11 @@ from .load import CannotLoad
 
 _COMPILERS = ("torch._dynamo", "torch._inductor", "triton.compiler", "triton.runtime.errors")
 _MISSING_COMPILER = ("InvalidCxxCompiler", "TritonMissing")
+_NO_MEMORY = (
+    "can't allocate memory",
+    "not enough memory",
+    "Storage size calculation overflowed",  # torch, for more bytes than a 64-bit integer counts
+)
 _STICKY = re.compile(
     r"illegal memory access|misaligned address|unspecified launch failure|device-side assert"
     r"|illegal instruction|invalid program counter|hardware stack error|CUDA error: uncorrectable",
@@ -36,7 +41,7 @@ def classify(error: BaseException) -> tuple[Status, str]:
         "NVRTC" in name for name in names
     ):
         return Status.compile_failed, f"{names[0]}: {_first_lines(error, 3)}"
-    if "can't allocate memory" in str(error) or "not enough memory" in str(error):
+    if any(text in str(error) for text in _NO_MEMORY):
         return Status.out_of_memory, f"host memory: {_first_lines(error, 1)}"
     return Status.crashed, f"{names[0]}: {_first_lines(error, 2)}"
 

@@ -6,7 +6,8 @@ result remembered by shape or address is found stale. The tolerance is a multipl
 yardstick's own error in the same dtype, never less than 2 ulp.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,25 @@ class WrongAnswer(Exception):  # noqa: N818 - an answer, not an error of ours
         self.status = status
         self.reason = reason
         self.correctness = correctness
+
+
+_NOTE = "while in "
+
+
+@contextmanager
+def _within(what: str) -> Generator[None]:
+    """Notes on an exception whose code it comes from."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(_NOTE + what)
+        raise
+
+
+def place_of(error: BaseException) -> str:
+    """Which part of the kernel an exception of the gate's making came from."""
+    notes = [n for n in getattr(error, "__notes__", ()) if n.startswith(_NOTE)]
+    return notes[0].removeprefix(_NOTE) if notes else "the kernel's module"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,27 +82,36 @@ class Gate:
         make_inputs, _ = kernel_functions(context.experiment)
         workload = cell.workload
         draw = Draw(context.storage, context.device, workload.distribution, seed)
-        return make(
-            make_inputs, draw, {**workload.axes, "layout": workload.layout}, workload.layout
-        )
+        axes = {**workload.axes, "layout": workload.layout}
+        with _within("make_inputs"):
+            return make(make_inputs, draw, axes, workload.layout)
 
     def _truth(self, inputs: Inputs) -> tuple[Tensor, ...]:
         _, reference = kernel_functions(self._context.experiment)
         high = self._context.experiment.kernel.precision
         wanted = torch.float64 if high is Precision.fp64 else torch.float32
         upcast = [t.to(wanted) if t is not None and t.is_floating_point() else t for t in inputs]
-        return tensors(reference(*upcast, **self._context.arguments(self._cell)))
+        with _within("the reference"):
+            value = reference(*upcast, **self._context.arguments(self._cell))
+        truth = tensors(value)
+        if not truth:
+            raise WrongAnswer(
+                Status.invalid,
+                f"the reference returned {type(value).__name__}; a tensor, or a tuple or list of "
+                "tensors, is meant",
+            )
+        return truth
 
     def _trial(self, inputs: Inputs) -> Trial:
         truth = self._truth(inputs)
         if any(t.numel() and not torch.isfinite(t).any() for t in truth):
             raise WrongAnswer(Status.invalid, "the reference has no finite value on these inputs")
         name = self._yardstick
-        call = bind(
-            self._context.experiment, name, self._context.arguments(self._cell), self._context.kind
-        )
-        outputs = tensors(call(*clone(inputs)))
-        self._context.synchronize()
+        arguments = self._context.arguments(self._cell)
+        with _within(f"the yardstick {name}"):
+            call = bind(self._context.experiment, name, arguments, self._context.kind)
+            outputs = tensors(call(*clone(inputs)))
+            self._context.synchronize()
         try:
             self._same_form(outputs, truth)
         except WrongAnswer as wrong:

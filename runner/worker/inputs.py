@@ -83,8 +83,17 @@ def make(
     axes: dict[str, Any],
     layout: str,
 ) -> Inputs:
-    """The inputs of one call, in call order, in the layout asked for."""
+    """The inputs of one call, in call order, in the layout asked for.
+
+    Raises TypeError where `make_inputs` returns something else than names with tensors.
+    """
     named = make_inputs(draw, **axes)
+    meant = "a dict of name to tensor (or None), in call order, is meant"
+    if not isinstance(named, dict):
+        raise TypeError(f"it returned {type(named).__name__}; {meant}")
+    for name, tensor in named.items():
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"it returned {name}: {type(tensor).__name__}; {meant}")
     return tuple(None if t is None else restride(t, layout) for t in named.values())
 
 

@@ -4,7 +4,10 @@
 kernel prints reaches the supervisor: the two talk over a socket of their own.
 """
 
+import contextlib
+import ctypes
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -122,7 +125,15 @@ class Worker:
             self._job_range = None
 
 
+def _end_with_the_parent() -> None:
+    """A supervisor that is killed cannot end its worker; Linux can, also where a kernel hangs."""
+    with contextlib.suppress(OSError, AttributeError):
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
 def main() -> int:
+    _end_with_the_parent()
     channel = connect(sys.argv[1])
     worker = Worker(channel.send)
     while (message := channel.receive()) is not None:

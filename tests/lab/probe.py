@@ -127,6 +127,8 @@ def killed_once(x):
 
 
 def hangs(x):
+    if marker := os.environ.get("KLAB_TEST_MARKER"):
+        open(marker, "w").close()  # noqa: PTH123
     time.sleep(3600)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from kernel_lab.runner import outputs as place
-from kernel_lab.runner.errors import ConfigError
+from kernel_lab.runner.errors import ConfigError, StoreError
 
 
 def test_environment_says_where_and_the_answer_is_absolute(monkeypatch, tmp_path):
@@ -46,6 +46,38 @@ def test_unknown_and_ambiguous_ids_name_the_known_ones(outputs, gemm, chain):
         place.find_job("j2026")
 
 
+@pytest.mark.parametrize("text", ["", "a" * 300, "nul\0", "..", "/etc", "*"])
+def test_what_is_no_id_at_all_is_one_message_too(outputs, gemm, chain, text):
+    with pytest.raises(ConfigError, match="unknown. Choices"):
+        place.find_job(text)
+
+
+def test_of_many_jobs_the_last_are_named(outputs, jobs):
+    for number in range(30):
+        folder = outputs / f"runs/run-{number:02d}"
+        folder.mkdir(parents=True)
+        (folder / "job.json").write_text("{}")
+    with pytest.raises(ConfigError) as caught:
+        place.find_job("nope")
+    assert "run-29" in str(caught.value)
+    assert "run-00" not in str(caught.value)
+    assert "18 older" in str(caught.value)
+
+
 def test_no_job_yet_says_how_to_start_one(outputs):
     with pytest.raises(ConfigError, match="klab run"):
         place.latest_job()
+
+
+def test_a_folder_is_created_once(outputs):
+    folder = place.create_exclusively(place.run_folder("run-1"))
+    assert folder.is_dir()
+    with pytest.raises(StoreError, match="run-1"):
+        place.create_exclusively(place.run_folder("run-1"))
+
+
+def test_outputs_that_cannot_be_written_are_named(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KLAB_OUTPUTS", str(tmp_path / "file"))
+    with pytest.raises(StoreError, match=r"outputs folder .*file cannot be used.*KLAB_OUTPUTS"):
+        place.create_exclusively(place.run_folder("run-1"))

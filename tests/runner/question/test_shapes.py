@@ -130,6 +130,8 @@ def test_a_float_axis_stays_one(shapes):
     ("override", "message"),
     [
         ("shapes.product.M=[-1]", r"^shapes\.product\.M: -1 is below min 0"),
+        ("shapes.product.N=[1e30]", r"^shapes\.product\.N: 1e\+30 is beyond 2\^63"),
+        ("shapes.product.scale=[nan]", r"^shapes\.product\.scale: nan is no finite number"),
         ("shapes.product.M=[2e6]", r"^shapes\.product\.M: 2000000\.0 is above max 1e\+06"),
         ("shapes.product.M=[1.5]", r"^shapes\.product\.M: 1\.5 .*an integer is meant"),
         ("shapes.product.M=[true]", r"^shapes\.product\.M: true is a boolean; an integer is meant"),

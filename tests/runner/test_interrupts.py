@@ -1,0 +1,161 @@
+"""Ctrl-C, SIGTERM, SIGHUP and SIGKILL: what is written stays whole, and nothing is left running."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from kernel_lab.runner.interrupts import Interrupts, Terminated, interruptible
+
+LAB = Path(__file__).resolve().parents[1] / "lab"
+WORDS = ["--config-dir", str(LAB), "kernel=probe", "dtype=fp32", "target=cpu"]
+FAST = ["protocol.max_rounds=20", "protocol.sample_us=10", "protocol.warmup_ms=1"]
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (signal.SIGINT, KeyboardInterrupt),
+        (signal.SIGTERM, Terminated),
+        (signal.SIGHUP, Terminated),
+    ],
+)
+def test_a_signal_is_raised_where_that_is_allowed(number, kind):
+    with Interrupts() as interrupts:
+        with pytest.raises(kind), interruptible():
+            send(number)
+        assert type(interrupts.received) is kind
+
+
+def test_elsewhere_it_waits_for_the_next_place_that_allows_it():
+    reached = False
+    with Interrupts():
+        send(signal.SIGTERM)
+        reached = True
+        with pytest.raises(Terminated), interruptible():
+            pytest.fail("what waited is raised before anything is done")
+    assert reached
+
+
+def test_the_second_signal_finds_the_command_ending_and_waits():
+    with Interrupts() as interrupts:
+        with pytest.raises(KeyboardInterrupt), interruptible():
+            send(signal.SIGINT)
+        send(signal.SIGTERM)
+        assert type(interrupts.received) is KeyboardInterrupt
+
+
+def test_one_that_comes_long_after_the_first_is_raised_anywhere(monkeypatch):
+    with Interrupts():
+        send(signal.SIGINT)
+        now = time.monotonic()
+        monkeypatch.setattr("kernel_lab.runner.interrupts.time.monotonic", lambda: now + 11)
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)
+
+
+def test_what_the_process_was_started_to_ignore_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts(), interruptible():
+            send(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_the_handlers_go_when_it_ends():
+    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    with Interrupts():
+        pass
+    assert before == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+
+
+FILING = """
+import os, signal, sys
+from kernel_lab.runner.tracking.filing import Filing
+file = Filing.file
+def interrupted(self, job):
+    os.kill(os.getpid(), signal.SIGTERM)
+    file(self, job)
+Filing.file = interrupted
+from kernel_lab.runner.cli import main
+raise SystemExit(main())
+"""
+
+
+def test_a_signal_while_a_job_is_filed_leaves_no_open_run_and_starts_no_further_job(tmp_path):
+    words = [*WORDS, *FAST, "implementations=[right]", "shapes.product.N=[8],[16]", "mode=check"]
+    done = subprocess.run(
+        [sys.executable, "-c", FILING, "run", "-m", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, "KLAB_OUTPUTS": str(tmp_path)},
+    )
+    assert done.returncode == 143, done.stderr[-2000:]
+    folders = list(tmp_path.glob("sweeps/*/*/job.json"))
+    assert len(folders) == 1
+    job = json.loads(folders[0].read_text())
+    assert (job["status"], bool(job["ended"])) == ("finished", True)
+    assert json.loads((folders[0].parent / "filed.json").read_text())["complete"]
+
+
+def children(pid):
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def until(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.05)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "status"),
+    [
+        (signal.SIGINT, 130, "killed"),
+        (signal.SIGTERM, 143, "killed"),
+        (signal.SIGKILL, -9, "running"),
+    ],
+)
+def test_a_command_that_is_ended_leaves_no_worker_behind_even_one_that_hangs(
+    tmp_path, number, code, status
+):
+    marker = tmp_path / "marker"
+    words = [*WORDS, *FAST, "implementations=[right,hangs]", "tracking=none"]
+    plain = FILING[FILING.index("from kernel_lab.runner.cli") :]
+    klab = subprocess.Popen(
+        [sys.executable, "-c", plain, "run", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "KLAB_OUTPUTS": str(tmp_path), "KLAB_TEST_MARKER": str(marker)},
+    )
+    try:
+        until(marker.exists)
+        (worker,) = children(klab.pid)
+        klab.send_signal(number)
+        assert klab.wait(timeout=30) == code
+        until(lambda: not alive(worker), 10)
+    finally:
+        klab.kill()
+        klab.wait()
+    (job,) = tmp_path.glob("runs/*/job.json")
+    assert json.loads(job.read_text())["status"] == status
