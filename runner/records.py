@@ -371,6 +371,7 @@ class Finding:
     verdict: ClaimVerdict
     seen: str
     cell: str = ""
+    predicted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

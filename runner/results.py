@@ -43,6 +43,12 @@ class Row:
         return self.share_of_copy is not None and self.share_of_copy > 1.0 + L2_MARGIN
 
     @property
+    def likely_bound(self) -> str | None:
+        """What decides where no datasheet says so: ten FLOP a byte is past any CPU's ridge."""
+        intensity = self.record.cost.intensity if self.record.cost else None
+        return None if intensity is None else "compute" if intensity > 10 else "memory"
+
+    @property
     def cell(self) -> Cell:
         return self.record.cell
 

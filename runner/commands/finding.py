@@ -32,6 +32,7 @@ def main(arguments: Sequence[str]) -> int:
         return _tables(folder, check=asked.check)
     path = write_finding(read_job(_folder(asked.run)), folder)
     sys.stdout.write(f"wrote {path}\n")
+    sys.stdout.write("next: klab finding --tables prints it into experiments/README.md\n")
     return 0
 
 

@@ -4,12 +4,12 @@ import json
 import sys
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from ..errors import unknown
 from ..question import library as libraries
+from ..report.console import Console
 from .arguments import parse
 
 SUMMARY = "kernels, experiments, shapes, targets ... that can be named"
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
     console = Console() if sys.stdout.isatty() else Console(width=200)
     for group in dict.fromkeys(row["group"] for row in rows):
         console.print(f"[bold]{escape(group)}[/]=")
-        table = Table(box=None, show_header=False, pad_edge=False)
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
         for row in rows:
             if row["group"] == group:
                 table.add_row("  " + escape(row["name"]), escape(row["doc"]))

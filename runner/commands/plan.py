@@ -6,9 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from ..device import gpus, settle
 from ..errors import ConfigError, TargetError
@@ -19,6 +17,7 @@ from ..question.costs import cost_of
 from ..question.plan import Plan, plan
 from ..question.targets import targets
 from ..records import Cost, PlannedCell
+from ..report.console import Console
 from ..schema import Device, Experiment, Target
 from .arguments import Arguments, parse
 
@@ -52,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
         text = json.dumps({"jobs": [_values(*job) for job in planned]}, indent=1, allow_nan=False)
         sys.stdout.write(text + "\n")
         return 0
-    console = Console() if sys.stdout.isatty() else Console(width=200)
+    console = Console(soft_wrap=True)
     for job in planned:
         _show(console, *job)
     return 0
@@ -114,34 +113,7 @@ def _show(
     else:
         line += ": no floor times, the datasheet has no such peak or bandwidth"
     console.print(line)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("cell", "workload", "implementation"):
-        table.add_column(name, overflow="fold")
-    for name in ("FLOP", "bytes", "stages", "FLOP/byte", "floor", "bound"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", overflow="fold")
-    for planned in done.cells:
-        reasons = {skip.implementation: skip.reason for skip in planned.skips}
-        first = True
-        for name in _names(experiment, planned):
-            cost = costs[planned.cell.id, name]
-            workload = planned.cell.workload
-            label = f"{workload.name} {workload.label}".strip()
-            table.add_row(
-                planned.cell.id if first else "",
-                escape(label) if first else "",
-                escape(name),
-                _si(cost.flops),
-                _si(cost.bytes, "B"),
-                str(len(cost.stages)),
-                "" if cost.intensity is None else f"{cost.intensity:.3g}",
-                "" if cost.floor_us is None else _duration(cost.floor_us),
-                cost.bound or "",
-                escape(f"unsupported: {reasons[name]}") if name in reasons else "",
-                style="dim" if name in reasons else None,
-            )
-            first = False
-    console.print(table)
+    _table(console, experiment, done, costs)
     for note in done.notes:
         console.print(f"note: {escape(note)}")
     for left_out in done.excluded:
@@ -151,6 +123,54 @@ def _show(
     runs = sum(len(planned.implementations) for planned in done.cells)
     skipped = sum(len(planned.skips) for planned in done.cells)
     console.print(f"{len(done.cells)} cells, {runs} to run, {skipped} unsupported")
+
+
+_HEADS = ("implementation", "FLOP", "bytes", "stages", "FLOP/byte", "floor", "bound")
+
+
+def _table(
+    console: Console, experiment: Experiment, done: Plan, costs: dict[tuple[str, str], Cost]
+) -> None:
+    """A line a cell, and under it a line an implementation; reasons stand once, below."""
+    numbers: dict[str, int] = {}
+    blocks: list[tuple[str, list[tuple[str, ...]]]] = []
+    for planned in done.cells:
+        reasons = {skip.implementation: skip.reason for skip in planned.skips}
+        workload = planned.cell.workload
+        lines = []
+        for name in _names(experiment, planned):
+            mark = ""
+            if name in reasons:
+                mark = f" [{numbers.setdefault(reasons[name], len(numbers) + 1)}]"
+            lines.append((f"  {name}{mark}", *_columns(costs[planned.cell.id, name])))
+        label = f"{workload.name} {workload.label}".strip()
+        blocks.append((f"{label}  {planned.cell.id}", lines))
+    every = [_HEADS, *(line for _, lines in blocks for line in lines)]
+    widths = [max(len(line[k]) for line in every) for k in range(len(_HEADS))]
+    console.print(_laid_out(_HEADS, widths), style="bold", highlight=False)
+    for title, lines in blocks:
+        console.print(title, style="cyan", highlight=False, markup=False)
+        for line in lines:
+            console.print(_laid_out(line, widths), highlight=False, markup=False)
+    for reason, number in numbers.items():
+        console.print(f"[{number}] unsupported: {reason}", highlight=False, markup=False)
+
+
+def _columns(cost: Cost) -> tuple[str, ...]:
+    return (
+        _si(cost.flops),
+        _si(cost.bytes, "B"),
+        str(len(cost.stages)),
+        "" if cost.intensity is None else f"{cost.intensity:.3g}",
+        "" if cost.floor_us is None else _duration(cost.floor_us),
+        cost.bound or "",
+    )
+
+
+def _laid_out(line: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = line
+    numbers = (text.rjust(width) for text, width in zip(rest, widths[1:], strict=True))
+    return "  ".join([first.ljust(widths[0]), *numbers]).rstrip()
 
 
 def _si(value: float, unit: str = "") -> str:

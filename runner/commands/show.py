@@ -5,13 +5,13 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rich.console import Console
 
 from ..errors import ConfigError, unknown
 from ..folder import read_job
 from ..outputs import find_job, is_job, job_folders, latest_job, outputs
 from ..records import Job
 from ..report import record, table
+from ..report.console import Console
 from ..report.summary import side_by_side
 
 SUMMARY = "print a job's table, or its records in full"

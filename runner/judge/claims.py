@@ -38,7 +38,8 @@ def check_claim(claim: Claim) -> None:
 
 
 def judge_claim(records: Sequence[Record], experiment: Experiment) -> ClaimResult | None:
-    """The claim's verdict: refuted if any expectation is, supported if all that were measured are.
+    """The claim's verdict: refuted if any expectation is, supported if all that were measured are
+    and at least one was: what the cost model predicts is no measurement.
 
     None where the experiment claims nothing.
     """
@@ -58,6 +59,9 @@ def judge_claim(records: Sequence[Record], experiment: Experiment) -> ClaimResul
                 of = [r for r in records if r.implementation == implementation]
                 findings += _counts(of, key, implementation, parse(name, band))
     measured = [f.verdict for f in findings if f.verdict is not ClaimVerdict.not_measured]
+    if all(f.predicted for f in findings if f.verdict is ClaimVerdict.supported):
+        # arithmetic of the cost model may refute a claim, but is no evidence for one
+        measured = [verdict for verdict in measured if verdict is not ClaimVerdict.supported]
     verdict = next((v for v in _ORDER if v in measured), ClaimVerdict.not_measured)
     return ClaimResult(verdict=verdict, findings=tuple(findings))
 
@@ -104,6 +108,7 @@ def _bytes_saved(records: Sequence[Record], claim: Claim, band: Band) -> list[Fi
                 expectation=expectation,
                 verdict=band.judge(Interval(median=share, low=share, high=share)),
                 seen=f"{share:.3f}",
+                predicted=True,
             )
         )
     return findings or [_not_measured(expectation, "no cell holds both")]

@@ -158,7 +158,8 @@ def _source(values: Values) -> str:
     sampling = f"protocol {protocol.get('name', '?')}"
     if protocol.get("rounds"):
         sampling += f", {protocol['rounds']} rounds"
-    commit = f"commit {values['commit'][:10]}" if values["commit"] else "commit unknown"
+    sha, _, dirty = (values["commit"] or "unknown").partition("-")
+    commit = f"commit {sha[:10]}" + (f"-{dirty}" if dirty else "")
     device = environment.get("device") or environment.get("target") or "device unknown"
     copy = environment.get("copy_gbps")
     if copy:

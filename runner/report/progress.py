@@ -8,6 +8,7 @@ from rich.status import Status as Spinner
 
 from ..records import FAILED, Cell, Job, PlannedCell, Record, Status
 from ..supervisor import Death, Progress
+from .text import number
 
 
 class Reporter:
@@ -101,5 +102,5 @@ class Reporter:
 
 def _entry(record: Record) -> str:
     if record.timing is not None and record.status is Status.ok:
-        return f"{record.implementation} {record.timing.latency_us.median:.4g} us"
+        return f"{record.implementation} {number(record.timing.latency_us.median)} us"
     return f"{record.implementation} {record.status}"

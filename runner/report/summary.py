@@ -1,28 +1,46 @@
 """The last lines of a command, and a job as JSON for other programs."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from ..records import Job, Judgement, Record
-from ..results import rows
+from ..results import rows, speedup_geomean
+from .text import number
 
 _record = TypeAdapter(Record)
 _judgement = TypeAdapter(Judgement)
 
 
 def closing(jobs: Sequence[Job], command_id: str, store: str) -> Iterator[str]:
-    """Where the results are, and how to look at them."""
+    """Where the results are, how to look at them, and of several jobs what each found."""
+    if len(jobs) > 1:
+        yield from side_by_side(jobs)
     for job in jobs:
         seconds = ", ".join(f"{name} {value:.1f} s" for name, value in job.seconds.items())
         yield f"{job.id}: {job.status}" + (f" ({job.status_reason})" if job.status_reason else "")
-        yield f"  files   {job.folder}"
         if seconds:
             yield f"  spent   {seconds}"
+    if jobs:
+        yield f"  files   {jobs[0].folder if len(jobs) == 1 else Path(jobs[0].folder).parent}"
     if store:
-        yield "  MLflow  klab ui" + (f"   (filed in {store})" if store else "")
-    yield "  one     klab show " + (jobs[0].id if jobs else command_id)
+        yield f"  MLflow  klab ui   (filed in {store})"
+    yield f"  again   klab show {command_id}"
+
+
+def side_by_side(jobs: Sequence[Job]) -> Iterator[str]:
+    """One line a job of a multirun: what was varied, speed-ups (geometric means), the claim."""
+    for job in jobs:
+        varied = [o for o in job.overrides if any(o not in other.overrides for other in jobs)]
+        means = []
+        for name in dict.fromkeys(c.implementation for c in job.judgement.comparisons):
+            mean, count, total = speedup_geomean(job, name)
+            if mean is not None:
+                means.append(f"{name} {number(mean, 3)}x" + (f" of {count}" * (count < total)))
+        claim = f"claim {job.judgement.claim.verdict}" if job.judgement.claim else ""
+        yield "  ".join(part for part in (" ".join(varied), ", ".join(means), claim) if part)
 
 
 def job_json(job: Job) -> dict[str, Any]:

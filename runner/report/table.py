@@ -106,7 +106,7 @@ def _columns(row: Row, heads: tuple[str, ...], baselines: frozenset[str]) -> tup
         interval(row.latency),
         interval(compared.speedup, 3) if compared else ABSENT,
         compared.verdict.value if compared else _baseline(row, baselines),
-        rate(row.gbps, row.tflops, bound),
+        rate(row.gbps, row.tflops, bound or row.likely_bound),
         *(tail[head] for head in heads if head in tail),
     )
 
@@ -159,8 +159,14 @@ def _claim(job: Job) -> Iterator[Text]:
         if mean is not None and total > 1:
             against = next(c.against for c in job.judgement.comparisons if c.implementation == name)
             over = f"geometric mean of {count} of {total} cells"
+            doubtful = sum(
+                c.verdict is Verdict.undecided
+                for c in job.judgement.comparisons
+                if c.implementation == name
+            )
+            over += f", {doubtful} of them undecided" if doubtful else ""
             yield Text(f"  {name}: {number(mean, 3)}x {against}, {over}")
-    if job.question or claim is not None:
+    if job.question or claim is not None or job.judgement.comparisons:
         yield Text()
 
 
@@ -205,6 +211,7 @@ def _failures(job: Job) -> Iterator[Text]:
         yield Text.assemble(f"  {name}  ", (status, style), f"  {where}")
         if reason:
             yield from (Text(f"    {part}") for part in reason.strip().split("\n")[:4])
-        if records[0].repro:
+        # what the plan left out would be left out again
+        if records[0].repro and records[0].phase != "plan":
             yield Text(f"    {records[0].repro}", style="dim")
     yield Text()

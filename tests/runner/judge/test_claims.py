@@ -93,8 +93,11 @@ def test_rounds_that_do_not_pair_are_not_measured(made):
 
 def test_bytes_saved_come_from_the_costs(made):
     whole, each, seen = judged(made, pair(made), bytes_saved=">= 0.5")
-    assert (whole, each, seen) == (SUPPORTED, [SUPPORTED], ["0.500"])
+    assert (each, seen) == ([SUPPORTED], ["0.500"])
+    assert whole is NOT_MEASURED  # a prediction alone is no evidence
     assert judged(made, pair(made), bytes_saved=">= 0.51")[0] is REFUTED
+    both = judged(made, pair(made), bytes_saved=">= 0.5", stages={"fused": 1})
+    assert both[0] is SUPPORTED
 
 
 def test_bytes_of_nothing_are_not_measured(made):
