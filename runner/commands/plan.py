@@ -137,7 +137,7 @@ def _table(
     for planned in done.cells:
         reasons = {skip.implementation: skip.reason for skip in planned.skips}
         workload = planned.cell.workload
-        lines = []
+        lines: list[tuple[str, ...]] = []
         for name in _names(experiment, planned):
             mark = ""
             if name in reasons:

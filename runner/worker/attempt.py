@@ -86,6 +86,8 @@ class Attempt:
             self.fail(Status.invalid, f"torch.compile ran {recompiled} times during timing", "time")
         elif not_held * 2 > len(sampled.blocks):
             self.fail(Status.invalid, f"host-limited: {notes[0]}", "time")
+        elif reason := clock.disturbed(self.name, self.timing.latency_us.median):
+            self.fail(Status.noisy, reason, "time")
 
     def record(self, context: Context, cell: Cell) -> Record:
         """The record as it stands."""

@@ -94,6 +94,10 @@ class DeviceClock:
             f"{3 * l2:.0f} MB before it (L2 {l2:.0f} MB)"
         )
 
+    def disturbed(self, name: str, latency_us: float) -> str:
+        """The queue is held: nothing on the host reaches these times."""
+        return ""
+
     def host_us(self, name: str) -> float | None:
         """Host time for a call to return with an empty queue."""
         return self._host.get(name)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..schema import Device, Experiment
+from .host_memory import keep_freed
 
 _PACKAGES = (
     "torch",
@@ -47,6 +48,7 @@ def apply_settings(experiment: Experiment, kind: Device) -> dict[str, Any]:
         "preferred_blas": settings.blas,
         "cublas_workspace": os.environ.get("CUBLAS_WORKSPACE_CONFIG", ""),
         "threads": torch.get_num_threads(),
+        "host_allocator": keep_freed() if kind is Device.cpu else "unchanged",
         "triton_interpret": os.environ.get("TRITON_INTERPRET", ""),
     }
 

@@ -6,9 +6,7 @@ cost and tick do not show.
 
 import gc
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
-from statistics import median
 from typing import Any
 
 from ..records import Block
@@ -16,6 +14,9 @@ from ..schema import Protocol
 from .inputs import Inputs
 
 Call = Callable[..., Any]
+
+DISTURBED = 3.0
+"""A median this many times the fastest call says more of the machine than of the calls."""
 
 
 class HostClock:
@@ -32,21 +33,23 @@ class HostClock:
         self._protocol = protocol
         self.per_sample: dict[str, int] = {}
         self.warmup: dict[str, tuple[int, float]] = {}
+        self._fastest: dict[str, float] = {}
 
     def prepare(self, name: str) -> None:
         """Warms up for `warmup_ms`, and sets how many calls a sample holds."""
         call, inputs = self._calls[name], self._inputs
         count, spent = 0, 0.0
-        recent: deque[float] = deque(maxlen=5)  # one call that was interrupted must not decide
+        fastest = float("inf")  # calls that other work interrupts must not decide
         while spent < self._protocol.warmup_ms / 1e3 or count < 3:
             started = time.perf_counter()
             call(*inputs)
-            recent.append(time.perf_counter() - started)
-            spent += recent[-1]
+            last = time.perf_counter() - started
+            fastest = min(fastest, last)
+            spent += last
             count += 1
         self.warmup[name] = (count, spent)
-        one_us = max(median(recent) * 1e6, 0.1)
-        self.per_sample[name] = max(1, round(self._protocol.sample_us / one_us))
+        self._fastest[name] = max(fastest * 1e6, 0.1)
+        self.per_sample[name] = max(1, round(self._protocol.sample_us / self._fastest[name]))
 
     def block(self, name: str, state: str, round_: int, position: int) -> Block:
         call, inputs, count = self._calls[name], self._inputs, self.per_sample[name]
@@ -63,8 +66,19 @@ class HostClock:
         finally:
             if collecting:
                 gc.enable()
+        self._fastest[name] = min(self._fastest[name], *samples)
         return Block(
             round=round_, position=position, state=state, calls=count, samples_us=tuple(samples)
+        )
+
+    def disturbed(self, name: str, latency_us: float) -> str:
+        """Why a latency is no property of the calls: a few of them were several times faster."""
+        fastest = self._fastest[name]
+        if latency_us <= DISTURBED * fastest:
+            return ""
+        return (
+            f"the median round is {latency_us / fastest:.1f} times the fastest ({fastest:.4g} us): "
+            "other work on this machine, or threads that wait for each other (settings.threads=1)"
         )
 
     def host_us(self, name: str) -> float | None:

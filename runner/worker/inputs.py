@@ -3,7 +3,6 @@
 Knows nothing of kernels: a kernel's `make_inputs` draws through `Draw`.
 """
 
-import ctypes
 import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -11,6 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from .host_memory import perturb
 
 Inputs = tuple[Tensor | None, ...]
 
@@ -163,10 +164,6 @@ def poisoned(device: torch.device, sizes: tuple[int, ...]) -> Generator[bool]:
         del blocks
         yield True
         return
-    set_perturb = _mallopt()
-    if set_perturb is None:
-        yield False
-        return
     # the smallest come from lists of their own, past M_PERTURB: filled as on CUDA, where it helps
     blocks = [
         torch.empty(size, dtype=torch.uint8).fill_(POISON_BYTE)
@@ -175,16 +172,8 @@ def poisoned(device: torch.device, sizes: tuple[int, ...]) -> Generator[bool]:
         for _ in range(256)
     ]
     del blocks
-    m_perturb = -6
-    set_perturb(m_perturb, POISON_BYTE ^ 0xFF)
+    able = perturb(POISON_BYTE ^ 0xFF)
     try:
-        yield True
+        yield able
     finally:
-        set_perturb(m_perturb, 0)
-
-
-def _mallopt() -> Callable[[int, int], int] | None:
-    try:
-        return ctypes.CDLL("libc.so.6").mallopt
-    except (OSError, AttributeError):
-        return None
+        perturb(0)

@@ -20,6 +20,9 @@ class Clock:
     def host_us(self, name):
         return 4.5
 
+    def disturbed(self, name, latency_us):
+        return ""
+
 
 def sampled(*, held=(True,) * 20, mhz=(1980,) * 20):
     made = Sampled()

@@ -106,3 +106,21 @@ def test_calls_below_the_clocks_tick_do_not_divide_by_zero(monkeypatch):
     made.prepare("a")
     assert made.per_sample["a"] >= 1
     assert made.block("a", "warm", 0, 0).samples_us[0] >= 0
+
+
+def test_rounds_far_above_the_fastest_call_are_called_disturbed(monkeypatch):
+    call = Call(monkeypatch, 1e-5)
+    made = clock(call)
+    made.prepare("a")
+    assert made.disturbed("a", 12.0) == ""
+    assert "8.0 times the fastest (10 us)" in made.disturbed("a", 80.0)
+    assert "settings.threads=1" in made.disturbed("a", 80.0)
+
+
+def test_a_fast_sample_after_a_slow_warm_up_counts_as_the_fastest(monkeypatch):
+    call = Call(monkeypatch, 1e-3)
+    made = clock(call)
+    made.prepare("a")
+    call._seconds = 1e-5
+    made.block("a", "warm", 0, 0)
+    assert made.disturbed("a", 1000.0)
