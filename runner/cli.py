@@ -4,6 +4,7 @@ Only the command asked for is imported: help answers without torch, MLflow or pl
 """
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -24,23 +25,30 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code of a command line (without the program's own name)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if not words or words[0] in ("-h", "--help", "help"):
-        sys.stdout.write(_help())
-        return 0
-    if words[0] not in COMMANDS:
-        sys.stderr.write(f"klab {words[0]}: no such command. Commands: {', '.join(COMMANDS)}\n")
-        return 2
     try:
-        command = importlib.import_module(f".commands.{words[0]}", __package__)
-        return command.main(words[1:])
+        code = _run(words)
+        sys.stdout.flush()
+        return code
     except KlabError as error:
         sys.stderr.write(f"klab: {error}\n")
         return error.exit_code
     except KeyboardInterrupt as interrupt:
         sys.stderr.write("klab: interrupted\n")
         return 143 if isinstance(interrupt, Terminated) else 130
-    except BrokenPipeError:
+    except BrokenPipeError:  # nobody reads any more: the flush at exit must not fail either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        sys.stdout.write(_help())
+        return 0
+    if words[0] not in COMMANDS:
+        sys.stderr.write(f"klab {words[0]}: no such command. Commands: {', '.join(COMMANDS)}\n")
+        return 2
+    command = importlib.import_module(f".commands.{words[0]}", __package__)
+    return command.main(words[1:])
 
 
 def _help() -> str:

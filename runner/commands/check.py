@@ -28,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "overrides", nargs="+", metavar="KEY=VALUE", help="kernel=NAME or experiment=NAME"
     )
-    asked = parser.parse_args(list(arguments))
+    asked = parser.parse_intermixed_args(list(arguments))
     found = register(asked.config_dir)
     sys.path.extend(p for p in found.python_path if p not in sys.path)
     experiment = compose([*asked.overrides, "mode=check"], asked.config_dir)

@@ -12,7 +12,6 @@ from pathlib import Path
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
-from rich.console import Console
 
 from ..errors import KlabError
 from ..folder import JobFolder, read_job
@@ -29,6 +28,7 @@ from ..question.compose import (
     to_experiment,
 )
 from ..records import Job, JobStatus
+from ..report.console import Console
 from ..report.progress import Reporter
 from ..report.summary import closing, job_json
 from ..report.table import render
@@ -133,6 +133,9 @@ class Command:
         number = int(hydra_config.job.num) if self._multirun else 0
         overrides = list(hydra_config.overrides.task)
         experiment = to_experiment(config, self._found, overrides)
+        if not self._multirun and (saved := hydra_config.sweeper.get("params")):
+            sweep = ", ".join(f"{key}={value}" for key, value in saved.items())
+            self._print(f"its saved sweep ({sweep}) is not run without -m")
         if 0 < experiment.max_failures <= self._failures:
             self._skipped += 1
             self._print(f"{self._job_id(number)}: not run, max_failures={experiment.max_failures}")

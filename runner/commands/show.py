@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-
 from ..errors import ConfigError, unknown
 from ..folder import read_job
 from ..outputs import find_job, is_job, job_folders, latest_job, outputs
