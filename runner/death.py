@@ -4,11 +4,9 @@ import signal
 from dataclasses import dataclass
 
 from .inline import InlineWorker
-from .process import WorkerProcess
-from .records import Status
-
-FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
-"""Signals that somebody else sent: they say nothing of an implementation."""
+from .process import FROM_OUTSIDE, WorkerProcess
+from .records import Cell, Record, Status
+from .schema import Experiment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,6 +19,21 @@ class Death:
     reason: str
     outside: bool = False
     trace: str = ""
+
+    def record(self, job: str, experiment: Experiment, cell: Cell, name: str) -> Record:
+        """The record of an implementation that it cost."""
+        about = "" if self.implementation in (name, "") else f"while at {self.implementation}: "
+        return Record(
+            job=job,
+            experiment=experiment.experiment_name,
+            cell=cell,
+            implementation=name,
+            status=self.status,
+            reason=about + self.reason,
+            phase=self.phase,
+            target=experiment.target.name,
+            traceback=self.trace,
+        )
 
 
 def died(worker: WorkerProcess | InlineWorker, announced: str, phase: str) -> Death:

@@ -36,7 +36,11 @@ class StoreError(KlabError):
 
 
 class WorkerError(KlabError):
-    """The worker process could not be started."""
+    """The worker process could not be started; `killed`: by a signal from outside."""
+
+    def __init__(self, message: str, *, killed: bool = False) -> None:
+        super().__init__(message)
+        self.killed = killed
 
 
 def unknown(key: str, value: object, choices: Iterable[str], *, next_step: str = "") -> ConfigError:

@@ -20,6 +20,9 @@ from .errors import WorkerError
 LOG_LIMIT = 16 << 20
 """Bytes of a worker's output that are kept; the rest is read and dropped."""
 
+FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
+"""Signals that somebody else sent: they say nothing of an implementation."""
+
 _TAIL = 4096
 
 _START_LIMIT_S = 120.0
@@ -51,7 +54,8 @@ class WorkerProcess:
                 code = self._process.poll()
                 self.end()
                 raise WorkerError(
-                    f"the worker did not call (exit code {code}): {self.last_line()}; see {log}"
+                    f"the worker did not call (exit code {code}): {self.last_line()}; see {log}",
+                    killed=code is not None and -code in FROM_OUTSIDE,
                 )
             self.channel: Channel = listener.accept()
 

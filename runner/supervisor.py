@@ -5,6 +5,7 @@ one gets the status with its cause, and the cell runs again without it in a fres
 by a signal from outside says nothing of an implementation: it is retried once.
 """
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from .process import WorkerProcess
 from .records import Cell, Evidence, PlannedCell, Record, Status
 from .schema import Experiment
 
+_cell = TypeAdapter(Cell)
 _record = TypeAdapter(Record)
 _evidence = TypeAdapter(Evidence)
 
@@ -80,8 +82,7 @@ class Supervisor:
         attempts = 1
         retried = False
         while pending:
-            message = {"do": "cell", "cell": _json(cell, Cell), "implementations": pending}
-            outcome = self._ask(cell, message, "records")
+            outcome = self._ask(cell, "cell", pending, "records")
             if isinstance(outcome, Death):
                 self._progress.death(cell, outcome)
                 attempts += 1
@@ -127,8 +128,7 @@ class Supervisor:
         pending = list(names)
         found: list[Evidence] = []
         while pending:
-            message = {"do": "trace", "cell": _json(cell, Cell), "implementations": pending}
-            outcome = self._ask(cell, message, "traced", found)
+            outcome = self._ask(cell, "trace", pending, "traced", found)
             seen = {e.implementation for e in found if e.cell_id == cell.id}
             pending = [name for name in pending if name not in seen]
             if pending:
@@ -147,7 +147,12 @@ class Supervisor:
         return f"logs/worker-{self._count:02d}.log"
 
     def _ask(
-        self, cell: Cell, message: dict[str, Any], answer: str, found: list[Evidence] | None = None
+        self,
+        cell: Cell,
+        do: str,
+        names: list[str],
+        answer: str,
+        found: list[Evidence] | None = None,
     ) -> dict[str, Any] | Death:
         """Sends one request and waits for its answer, a death, or the end of patience."""
         worker = self._ready()
@@ -155,6 +160,7 @@ class Supervisor:
         announced, phase = "", "start"
         now = time.monotonic()
         cell_end, step_end = now + protocol.cell_limit_s, now + protocol.step_limit_s
+        message = {"do": do, "cell": _cell.dump_python(cell, mode="json"), "implementations": names}
         try:
             worker.channel.send(message)
         except OSError:
@@ -198,21 +204,32 @@ class Supervisor:
                     return said
 
     def _ready(self) -> WorkerProcess | InlineWorker:
-        """The worker, started anew where the last one is gone. Raises WorkerError."""
+        """The worker; a fresh one where the last is gone, or was killed as it started. Raises
+        WorkerError."""
         if self._worker is not None and self._worker.alive:
             return self._worker
+        try:
+            return self._started()
+        except WorkerError as error:
+            if not error.killed:
+                raise
+            return self._started()
+
+    def _started(self) -> WorkerProcess | InlineWorker:
         self.close()
         self._count += 1
         started = time.monotonic()
         log = self._logs / f"worker-{self._count:02d}.log"
         worker = self._start_worker(log, self._environment)
         self._worker = worker
-        worker.channel.send(self._start)
+        with contextlib.suppress(OSError):  # it is gone already: then it says nothing either
+            worker.channel.send(self._start)
         said = worker.channel.receive()
         if said is None or said["say"] == "fatal":
-            reason = said["reason"] if said else f"it ended at once; see {worker.log}"
+            death = died(worker, "", "start")
+            reason = said["reason"] if said else f"{death.reason}; see {worker.log}"
             self.close()
-            raise WorkerError(f"the worker could not start: {reason}")
+            raise WorkerError(f"the worker could not start: {reason}", killed=death.outside)
         self.starting_s += time.monotonic() - started
         if not self.worker_environment:
             self.worker_environment = said["environment"]
@@ -225,21 +242,5 @@ class Supervisor:
         return death
 
     def _dead(self, cell: Cell, name: str, death: Death, attempts: int) -> Record:
-        about = "" if death.implementation in (name, "") else f"while at {death.implementation}: "
-        return Record(
-            job=self._job,
-            experiment=self._experiment.experiment_name,
-            cell=cell,
-            implementation=name,
-            status=death.status,
-            reason=about + death.reason,
-            phase=death.phase,
-            target=self._experiment.target.name,
-            attempts=attempts,
-            log=self._log_name(),
-            traceback=death.trace,
-        )
-
-
-def _json(value: object, kind: type) -> Any:
-    return TypeAdapter(kind).dump_python(value, mode="json")
+        record = death.record(self._job, self._experiment, cell, name)
+        return dataclasses.replace(record, attempts=attempts, log=self._log_name())

@@ -109,8 +109,13 @@ def test_a_signal_while_a_job_is_filed_leaves_no_open_run_and_starts_no_further_
     assert json.loads((folders[0].parent / "filed.json").read_text())["complete"]
 
 
-def children(pid):
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+def workers(pid):
+    """The workers among a process' children; git is another."""
+    try:
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [int(c) for c in found if "worker.main" in Path(f"/proc/{c}/cmdline").read_text()]
+    except OSError:
+        return []
 
 
 def alive(pid):
@@ -150,7 +155,7 @@ def test_a_command_that_is_ended_leaves_no_worker_behind_even_one_that_hangs(
     )
     try:
         until(marker.exists)
-        (worker,) = children(klab.pid)
+        (worker,) = workers(klab.pid)
         klab.send_signal(number)
         assert klab.wait(timeout=30) == code
         until(lambda: not alive(worker), 10)
@@ -159,3 +164,25 @@ def test_a_command_that_is_ended_leaves_no_worker_behind_even_one_that_hangs(
         klab.wait()
     (job,) = tmp_path.glob("runs/*/job.json")
     assert json.loads(job.read_text())["status"] == status
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.5])
+def test_a_worker_that_is_killed_as_it_starts_is_started_again(tmp_path, delay_s):
+    words = [*WORDS, *FAST, "implementations=[right]", "mode=check", "tracking=none"]
+    klab = subprocess.Popen(
+        [sys.executable, "-c", FILING[FILING.index("from kernel_lab.runner.cli") :], "run", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "KLAB_OUTPUTS": str(tmp_path)},
+    )
+    try:
+        (worker,) = until(lambda: workers(klab.pid))
+        time.sleep(delay_s)
+        os.kill(worker, signal.SIGKILL)
+        assert klab.wait(timeout=60) == 0
+    finally:
+        klab.kill()
+        klab.wait()
+    (job,) = tmp_path.glob("runs/*/job.json")
+    assert json.loads(job.read_text())["status"] == "finished"
+    assert len(list(job.parent.glob("logs/worker-*.log"))) == 2
