@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import TargetError
-from .schema import Device, Target
+from .schema import Device, Experiment, Target
 
 _DRIVER = Path("/dev/nvidiactl")
 
@@ -83,6 +83,10 @@ def choose(found: Sequence[Gpu], device: str) -> Gpu:
     raise TargetError(f"device={device}: {problem}. Choices: {choices}.")
 
 
+DEFAULT_DEVICE = Experiment.device
+"""What the grammar says where nobody names a device."""
+
+
 def settle(
     target: Target, known: Sequence[Target], found: Sequence[Gpu], device: str
 ) -> tuple[Target, Gpu | None]:
@@ -93,6 +97,8 @@ def settle(
     than the target's is here, or none, and for `auto` where a driver is here that shows none.
     """
     if target.kind is Device.cpu:
+        if device != DEFAULT_DEVICE:
+            raise TargetError(f"device={device}: names a GPU, and target={target.name} is none.")
         return target, None
     if target.kind is None:
         if not found:
@@ -101,6 +107,8 @@ def settle(
                     f"target={target.name}: NVIDIA's driver is here ({_DRIVER}) and names no GPU. "
                     "Mend the driver, or ask for the CPU: target=cpu"
                 )
+            if device != DEFAULT_DEVICE:
+                raise TargetError(f"device={device}: no NVIDIA GPU on this machine. Leave it out.")
             return next(t for t in known if t.kind is Device.cpu), None
         gpu = choose(found, device)
         return _known(gpu, known), gpu

@@ -28,7 +28,8 @@ def no_such_key(key: str, owner: type, asked: str = "") -> ConfigError:
     head, _, leaf = asked.partition("=")[0].rpartition(".")
     if head and "Did you mean" not in rest:
         every = {path.rpartition(".")[2]: path for path in _paths(Experiment)}
-        near = difflib.get_close_matches(leaf, every, n=2)
+        alike = [name for name in every if abs(len(name) - len(leaf)) <= 3]
+        near = difflib.get_close_matches(leaf, alike, n=2)
         rest += f" Did you mean {' or '.join(every[name] for name in near)}?" if near else ""
     return ConfigError(f"{text} Keys:{rest}")
 

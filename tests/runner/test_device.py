@@ -49,7 +49,13 @@ def test_auto_on_a_gpu_that_no_target_describes_takes_the_drivers_word():
 
 def test_cpu_asks_for_no_gpu_even_beside_one():
     assert settle(CPU, KNOWN, [H200], "0") == (CPU, None)
-    assert settle(CPU, KNOWN, [H200], "17") == (CPU, None)
+    with pytest.raises(TargetError, match="device=17: names a GPU"):
+        settle(CPU, KNOWN, [H200], "17")
+
+
+def test_a_device_that_is_named_where_there_is_none_is_refused():
+    with pytest.raises(TargetError, match="device=7: no NVIDIA GPU"):
+        settle(AUTO, KNOWN, [], "7")
 
 
 def test_auto_beside_a_driver_that_shows_no_gpu_is_no_silent_cpu(monkeypatch, tmp_path):
