@@ -48,7 +48,7 @@ def test_unknown_and_ambiguous_ids_name_the_known_ones(outputs, gemm, chain):
 
 @pytest.mark.parametrize("text", ["", "a" * 300, "nul\0", "..", "/etc", "*"])
 def test_what_is_no_id_at_all_is_one_message_too(outputs, gemm, chain, text):
-    with pytest.raises(ConfigError, match="unknown. Choices"):
+    with pytest.raises(ConfigError, match=r"unknown\. Choices"):
         place.find_job(text)
 
 
