@@ -17,8 +17,7 @@ def footnotes(job: Job) -> Iterator[Text]:
     """What the numbers mean: once for each way in which this job took times."""
     timed = [record.timing for record in job.records if record.timing]
     yield from _ways(timed)
-    for note in dict.fromkeys(note for timing in timed for note in timing.notes):
-        yield Text(f"note: {note}", style="dim")
+    yield from _notes(job)
     if any(r.cost and r.cost.floor_us and r.timing for r in job.records):
         target = next((r.target for r in job.records if r.target), "the target")
         yield Text(
@@ -53,6 +52,18 @@ def _ways(timed: list[Timing]) -> Iterator[Text]:
             form = form.replace("#", low if low == high else f"{low} to {high}", 1)
         parts = [f"latency: {headline}", *cache_state(state, form), f"timer {timer}"]
         yield Text(", ".join(parts), style="dim")
+
+
+def _notes(job: Job) -> Iterator[Text]:
+    """Each note once, with a count where it stands at several records but for its numbers."""
+    alike: dict[str, list[str]] = {}
+    for record in job.records:
+        for note in record.timing.notes if record.timing else ():
+            where = f"{record.implementation}, {record.cell.workload.label}: {note}"
+            alike.setdefault(_NUMBER.sub("#", note.partition(":")[0]), []).append(where)
+    for found in alike.values():
+        more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
+        yield Text(f"note: {found[0]}{more}", style="dim")
 
 
 def _power(job: Job) -> str:

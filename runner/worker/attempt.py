@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 
+from ..question.plan import CONSTANT_INPUTS
 from ..records import TIMED, Cell, Correctness, Cost, Record, Status, Timing
-from ..schema import Compile, Device, Language
-from ..statistics import median_interval
+from ..schema import Compile, Device, Distribution, Language
+from ..statistics import median_interval, two_modes
 from .context import Context
 from .device_clock import DeviceClock
 from .host_clock import HostClock
@@ -16,6 +17,15 @@ from .rounds import Sampled
 
 Call = Callable[..., Any]
 Clock = HostClock | DeviceClock
+
+
+def _of_inputs(distribution: Distribution) -> tuple[str, ...]:
+    """What a reader of a time must know of its inputs; nothing where they are the usual ones."""
+    if distribution is Distribution.zeros:
+        return (CONSTANT_INPUTS,)
+    if distribution is Distribution.normal:
+        return ()
+    return (f"inputs drawn by distribution={distribution}",)
 
 
 @dataclass(slots=True)
@@ -58,9 +68,12 @@ class Attempt:
         warm = sampled.rounds("warm") if "warm" in others else ()
         calls, seconds = clock.warmup[self.name]
         not_held = sum(block.held is False for block in sampled.blocks)
-        notes = []
+        notes = list(_of_inputs(context.experiment.distribution))
         if not_held:
             notes.append(f"queue not held in {not_held} of {len(sampled.blocks)} blocks")
+        if modes := two_modes(rounds):
+            low, high, share = modes
+            notes.append(f"two modes: {share:.0%} of rounds near {low:.4g} us, rest {high:.4g} us")
         clocks = [b.after.sm_mhz for b in sampled.blocks if b.after is not None and b.after.sm_mhz]
         self.timing = Timing(
             timer=clock.timer,
@@ -85,7 +98,7 @@ class Attempt:
         if recompiled and compiled is not Compile.none:
             self.fail(Status.invalid, f"torch.compile ran {recompiled} times during timing", "time")
         elif not_held * 2 > len(sampled.blocks):
-            self.fail(Status.invalid, f"host-limited: {notes[0]}", "time")
+            self.fail(Status.invalid, f"host-limited: {notes[-1]}", "time")
         elif reason := clock.disturbed(self.name, self.timing.latency_us.median):
             self.fail(Status.noisy, reason, "time")
 

@@ -24,10 +24,10 @@ class Clock:
         return ""
 
 
-def sampled(*, held=(True,) * 20, mhz=(1980,) * 20):
+def sampled(*, held=(True,) * 20, mhz=(1980,) * 20, cold=tuple(10.0 + k for k in range(20))):
     made = Sampled()
     for k in range(20):
-        for state, value in (("cold", 10.0 + k), ("warm", 5.0)):
+        for state, value in (("cold", cold[k]), ("warm", 5.0)):
             made.blocks.append(
                 Block(
                     round=k,
@@ -111,3 +111,12 @@ def test_a_record_refuses_a_time_beside_a_wrong_answer(lab):
         dataclasses.replace(record, status=Status.wrong_values)
     with pytest.raises(ValueError, match="ok must carry a time"):
         dataclasses.replace(record, timing=None)
+
+
+def test_two_modes_are_said_and_nothing_is_trimmed(lab):
+    cold = (10.0, 11.0, 10.05, 11.05) * 5
+    attempt, _ = settled(lab, sampled(cold=cold))
+    assert attempt.status is Status.ok
+    assert attempt.timing.rounds_us == cold
+    assert attempt.timing.notes == ("two modes: 50% of rounds near 10.02 us, rest 11.02 us",)
+    assert settled(lab, sampled(cold=(10.0, 10.02) * 10))[0].timing.notes == ()
