@@ -67,6 +67,8 @@ class Workload:
         parts.append(self.dtype)
         if self.layout != "contiguous":
             parts.append(self.layout)
+        if self.distribution != "normal":
+            parts.append(self.distribution)
         return "-".join(part for part in parts if part)
 
 
@@ -416,7 +418,8 @@ class Job:
 
     `signature` is the content hash of what was asked (config without paths and tracking, kernel
     source, versions, GPU); `id` names this attempt. `environment` has the sections `gpu`, `host`,
-    `software`, `code`; `config` is the resolved experiment.
+    `software`, `code`; `config` is the resolved experiment. `seconds` is the split of its wall
+    time, in the order of `spent.PARTS`.
     """
 
     id: str

@@ -65,10 +65,19 @@ class Device(StrEnum):
 
 
 class Distribution(StrEnum):
-    """How random inputs are drawn."""
+    """How inputs are drawn: the same kernel takes other power, and another time, on other values.
+
+    uniform: in [-scale, scale]. integers: whole numbers from -8 to 8, whatever the scale, which
+    every dtype holds exactly. zeros: timed on nothing but zeros, checked on normal inputs.
+    outliers: normal, and in the first tensor that a kernel draws (its activation) one channel in
+    a thousand is 20 to 100 times larger.
+    """
 
     normal = "normal"
     uniform = "uniform"
+    integers = "integers"
+    zeros = "zeros"
+    outliers = "outliers"
 
 
 class Precision(StrEnum):

@@ -18,7 +18,7 @@ from ..question.plan import Plan, plan
 from ..question.targets import targets
 from ..records import Cost, PlannedCell
 from ..report.console import Console
-from ..schema import Device, Experiment, Target
+from ..schema import Device, Distribution, Experiment, Target
 from .arguments import Arguments, parse
 
 SUMMARY = "cells, skips and floor times of a question on any target, without running it"
@@ -113,6 +113,8 @@ def _show(
     else:
         line += ": no floor times, the datasheet has no such peak or bandwidth"
     console.print(line)
+    if experiment.distribution is not Distribution.normal:
+        console.print(f"inputs drawn by distribution={experiment.distribution}")
     _table(console, experiment, done, costs)
     for note in done.notes:
         console.print(f"note: {escape(note)}")
@@ -241,5 +243,7 @@ def _cell(
         "name": workload.name,
         "axes": workload.axes,
         "layout": workload.layout,
+        "distribution": workload.distribution,
+        "seed": workload.seed,
         "implementations": rows,
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..records import Cell, PlannedCell, Skip, Status, Workload
-from ..schema import Device, Experiment, Implementation, Language
+from ..schema import Device, Distribution, Experiment, Implementation, Language
 from . import expressions, shapes
 
 
@@ -60,6 +60,12 @@ def plan(experiment: Experiment, device_kind: Device | str) -> Plan:
     )
 
 
+CONSTANT_INPUTS = (
+    "distribution=zeros: timed on constant inputs, which take less power than real ones and may "
+    "be faster for that; checked on normal inputs"
+)
+
+
 def _implementations(experiment: Experiment) -> tuple[list[str], list[str]]:
     kernel = experiment.kernel
     names = list(experiment.implementations) or list(kernel.implementations)
@@ -71,6 +77,8 @@ def _implementations(experiment: Experiment) -> tuple[list[str], list[str]]:
         claimed = getattr(experiment.claim, role)
         if claimed and claimed not in names:
             notes.append(f"claim.{role}={claimed} is not among the implementations of this run")
+    if experiment.distribution is Distribution.zeros:
+        notes.append(CONSTANT_INPUTS)
     return names, notes
 
 

@@ -162,3 +162,22 @@ def test_what_is_not_imported(words, absent):
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.strip().endswith("[]"), done.stderr
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "integers", "zeros", "outliers"])
+def test_how_inputs_are_drawn_is_shown_and_part_of_the_cell(planned, capsys, distribution):
+    """T13: stored with the seed; constant inputs warn."""
+    words = ["kernel=scale_chain", "target=h100_sxm", "shapes.product.N=[4096]"]
+    usual = planned(*words)["jobs"][0]["cells"][0]
+    other = planned(*words, f"distribution={distribution}")["jobs"][0]
+    cell = other["cells"][0]
+    assert (usual["distribution"], cell["distribution"], cell["seed"]) == (
+        "normal",
+        distribution,
+        0,
+    )
+    assert cell["id"] != usual["id"]
+    assert distribution in cell["label"]
+    assert any("constant inputs" in note for note in other["notes"]) == (distribution == "zeros")
+    assert main(["plan", *words, f"distribution={distribution}"]) == 0
+    assert f"distribution={distribution}" in capsys.readouterr().out

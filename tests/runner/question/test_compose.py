@@ -91,7 +91,7 @@ REFUSED = [
     ("mode=on", r"mode=on: unknown\. Choices: check, profile, run"),
     ("mode=off", r"mode=off: unknown\. Choices: check, profile, run"),
     ("mode=false", r"mode=false: unknown\. Choices: check, profile, run"),
-    ("distribution=zeros", r"distribution=zeros: unknown\. Choices: normal, uniform"),
+    ("distribution=zeroes", r"distribution=zeroes: unknown.*Did you mean zeros\?"),
     ("protocol.min_rounds=3", r"protocol\.min_rounds: 3 is not in 20 to"),
     ("protocol.max_rounds=10", r"protocol\.max_rounds: 10 is not in 20 to"),
     ("protocol.min_rounds=100", r"protocol\.max_rounds: 60 is below protocol\.min_rounds 100"),

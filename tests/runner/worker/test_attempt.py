@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 from kernel_lab.runner.records import Block, DeviceState, Status, Timing
-from kernel_lab.runner.schema import Compile
+from kernel_lab.runner.schema import Compile, Distribution
 from kernel_lab.runner.worker.attempt import Attempt
 from kernel_lab.runner.worker.rounds import Sampled
 
@@ -120,3 +120,17 @@ def test_two_modes_are_said_and_nothing_is_trimmed(lab):
     assert attempt.timing.rounds_us == cold
     assert attempt.timing.notes == ("two modes: 50% of rounds near 10.02 us, rest 11.02 us",)
     assert settled(lab, sampled(cold=(10.0, 10.02) * 10))[0].timing.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("distribution", "says"),
+    [("normal", None), ("zeros", "constant inputs"), ("outliers", "distribution=outliers")],
+)
+def test_a_time_on_unusual_inputs_says_so(lab, distribution, says):
+    """T13: the inputs' values change the time, through power."""
+    experiment = lab.experiment({"eager": lambda x: x * 2})
+    experiment.distribution = Distribution(distribution)
+    attempt = Attempt(name="eager")
+    attempt.settle(lab.context(experiment), Clock(), sampled(), "after 20 rounds", 0)
+    assert attempt.status is Status.ok
+    assert [says in note for note in attempt.timing.notes] == ([True] if says else [])

@@ -253,3 +253,22 @@ def test_fused_rounding_passes_in_low_precision(lab, storage):
     cell = Cell(index=0, kernel="k", workload=Workload(axes={"N": 4096}, dtype="x"))
     found = Gate(context, cell, seed=1).check(fused)
     assert found.max_error <= found.yardstick_max_error
+
+
+def test_constant_inputs_are_for_timing_and_never_for_the_check(lab):
+    """T13: on zeros, an implementation that always answers zero would be right."""
+    workload = Workload(axes={"N": 64}, dtype="fp32", distribution="zeros")
+    cell = Cell(index=0, kernel="k", workload=workload)
+    context = lab.made(eager=eager)
+    made = Gate(context, cell, seed=1)
+    assert refused(made, torch.zeros_like).status is Status.wrong_values
+    assert not Gate.draw(context, cell, 1)[0].any()
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "integers", "outliers"])
+def test_every_distribution_that_varies_is_checked_as_it_is(lab, distribution):
+    workload = Workload(axes={"N": 64}, dtype="fp32", distribution=distribution)
+    made = Gate(lab.made(eager=eager), Cell(index=0, kernel="k", workload=workload), seed=1)
+    assert made.check(eager).checks == 2
+    whole = torch.equal(made.first_inputs[0], made.first_inputs[0].round())
+    assert whole == (distribution == "integers")

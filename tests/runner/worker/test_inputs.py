@@ -220,3 +220,43 @@ def test_poison_ends_with_its_context():
     held = ctypes.string_at(block + 16, 48)  # the allocator's own links lie before
     libc.free(block)
     assert held == b"\x01" * 48
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2]
+)
+def test_integers_are_small_whole_numbers_in_every_dtype(dtype):
+    values = draw(dtype, "integers")(5000, scale=0.01).float()
+    assert set(values.tolist()) == set(range(-8, 9))
+
+
+def test_zeros_are_zero_and_a_seed_is_no_matter():
+    assert not draw(distribution="zeros")(3, 5, scale=4.0).any()
+
+
+def test_outliers_lie_in_one_channel_of_a_thousand_of_the_first_tensor():
+    made = draw(distribution="outliers")
+    activation, weight = made(256, 2000), made(2000, 64)
+    spread = activation.std(dim=0)
+    large = spread > 10
+    assert 1 <= int(large.sum()) <= 2
+    assert 15 < float(spread[large].min()) <= float(spread[large].max()) < 125
+    assert float(spread[~large].max()) < 1.5
+    assert float(weight.std(dim=0).max()) < 1.5
+    assert torch.equal(activation, draw(distribution="outliers")(256, 2000))
+    other = draw(distribution="outliers", seed=1)(256, 2000)
+    assert not torch.equal(large, other.std(dim=0) > 10)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (4, 0), (1,), (3, 2)])
+def test_outliers_take_every_shape(shape):
+    values = draw(distribution="outliers")(*shape)
+    assert values.shape == shape
+    if values.numel() and shape:
+        assert float(values.abs().max()) > 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float16])
+def test_outliers_stay_within_the_dtype(dtype):
+    values = draw(dtype, "outliers")(4096, 8, scale=1e3 if dtype is torch.float16 else 10.0)
+    assert torch.isfinite(values.float()).all()
