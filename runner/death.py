@@ -1,11 +1,13 @@
-"""How a worker ended in the middle of a cell, and what that says of the one it was at."""
+"""How a worker ended in the middle of a cell, what that says of the one it was at, and the
+records that are written in a worker's stead.
+"""
 
 import signal
 from dataclasses import dataclass
 
 from .inline import InlineWorker
 from .process import FROM_OUTSIDE, WorkerProcess
-from .records import Cell, Record, Status
+from .records import Cell, Evidence, Record, Skip, Status
 from .schema import Experiment
 
 
@@ -34,6 +36,32 @@ class Death:
             target=experiment.target.name,
             traceback=self.trace,
         )
+
+
+def forgotten(name: str) -> Death:
+    """A worker that lived, and said nothing of an implementation."""
+    reason = "the worker sent no record of it"
+    return Death(implementation=name, phase="", status=Status.lost, reason=reason)
+
+
+def no_evidence(cell: Cell, name: str, why: str) -> Evidence:
+    """What stands in place of a trace that failed."""
+    reason = f"no evidence: {why}"
+    return Evidence(tool="torch", cell_id=cell.id, implementation=name, reason=reason)
+
+
+def skipped(job: str, experiment: Experiment, cell: Cell, skip: Skip) -> Record:
+    """The record of an implementation that the plan left out."""
+    return Record(
+        job=job,
+        experiment=experiment.experiment_name,
+        cell=cell,
+        implementation=skip.implementation,
+        status=skip.status,
+        reason=skip.reason,
+        phase="plan",
+        target=experiment.target.name,
+    )
 
 
 def died(worker: WorkerProcess | InlineWorker, announced: str, phase: str) -> Death:

@@ -31,6 +31,7 @@ from .records import (
     Status,
 )
 from .schema import Device, Experiment, Mode, WorkerMode
+from .spent import added, whole
 from .supervisor import Progress, Supervisor
 from .traced import traceable, traces
 
@@ -86,7 +87,8 @@ class JobRun:
         self._folder = folder
         self._progress = progress
         self._cell_done = cell_done
-        self._seconds: dict[str, float] = {}
+        self._supervisors: list[Supervisor] = []
+        self._began = time.perf_counter()
 
     def run(self) -> Job:
         """The finished job, read back from its folder. Interrupts pass through after the files
@@ -116,17 +118,21 @@ class JobRun:
         job = read_job(self._folder.path)
         started = time.perf_counter()
         self._folder.write_judgement(judge(job.records, self._request.experiment))
-        self._seconds["judge"] = time.perf_counter() - started
+        now = time.perf_counter()
+        seconds = {"judge": now - started}
+        for supervisor in self._supervisors:
+            seconds = added(seconds, supervisor.seconds)
         self._folder.write_job(
             dataclasses.replace(
-                finished(job, status=status, reason=reason, ended=_now()), seconds=self._seconds
+                finished(job, status=status, reason=reason, ended=_now()),
+                seconds=whole(seconds, now - self._began),
             )
         )
 
     def _supervisor(self, *, ceilings: bool = False) -> Supervisor:
         request, experiment = self._request, self._request.experiment
         kind = Device.cuda if request.gpu is not None else Device.cpu
-        return Supervisor(
+        supervisor = Supervisor(
             experiment,
             job=request.id,
             logs=self._folder.path / "logs",
@@ -142,10 +148,11 @@ class JobRun:
             inline=experiment.worker is WorkerMode.inline,
             progress=self._progress,
         )
+        self._supervisors.append(supervisor)
+        return supervisor
 
     def _measure(self) -> list[Record]:
         records: list[Record] = []
-        started = time.perf_counter()
         with self._supervisor(ceilings=self._request.experiment.mode is Mode.run) as supervisor:
             for planned in self._request.plan.cells:
                 found = [
@@ -162,7 +169,6 @@ class JobRun:
                 self._write_environment(supervisor)
                 self._cell_done(planned, found)
             self._write_environment(supervisor)
-        self._spent("measure", started, supervisor)
         return records
 
     def _write_environment(self, supervisor: Supervisor) -> None:
@@ -175,7 +181,6 @@ class JobRun:
         experiment = self._request.experiment
         if self._request.gpu is None or not traces(experiment):
             return records
-        started = time.perf_counter()
         by_cell = traceable(experiment, records)
         settled = {(r.cell.id, r.implementation): r for r in records}
         with self._supervisor() as supervisor:
@@ -186,14 +191,7 @@ class JobRun:
                     settled[evidence.cell_id, evidence.implementation] = self._join(
                         record, evidence
                     )
-        self._spent("evidence", started, supervisor)
         return list(settled.values())
-
-    def _spent(self, what: str, started: float, supervisor: Supervisor) -> None:
-        """Books a pass: the start of its workers (imports, the copy ceiling) apart."""
-        starting = supervisor.starting_s
-        self._seconds["start workers"] = self._seconds.get("start workers", 0.0) + starting
-        self._seconds[what] = time.perf_counter() - started - starting
 
     def _join(self, record: Record, evidence: Evidence) -> Record:
         self._folder.append([evidence])

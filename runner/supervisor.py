@@ -14,12 +14,13 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from .death import Death, died
+from .death import Death, died, forgotten, no_evidence, skipped
 from .errors import WorkerError
 from .inline import InlineWorker
 from .process import WorkerProcess
 from .records import Cell, Evidence, PlannedCell, Record, Status
 from .schema import Experiment
+from .spent import Stopwatch, added, part_of
 
 _cell = TypeAdapter(Cell)
 _record = TypeAdapter(Record)
@@ -58,7 +59,7 @@ class Supervisor:
         self._start_worker = InlineWorker if inline else WorkerProcess
         self._worker: WorkerProcess | InlineWorker | None = None
         self._count = 0
-        self.starting_s = 0.0
+        self.seconds: dict[str, float] = {}
         self.worker_environment: dict[str, Any] = {}
         self.ranges: list[dict[str, Any]] = []
 
@@ -101,26 +102,11 @@ class Supervisor:
                 )
                 records[record.implementation] = record
             for name in (name for name in pending if name not in records):
-                forgotten = Death(
-                    implementation=name,
-                    phase="",
-                    status=Status.lost,
-                    reason="the worker sent no record of it",
-                )
-                records[name] = self._dead(cell, name, forgotten, attempts)
+                records[name] = self._dead(cell, name, forgotten(name), attempts)
             break
         records = {name: records[name] for name in planned.implementations}
         for skip in planned.skips:
-            records[skip.implementation] = Record(
-                job=self._job,
-                experiment=self._experiment.experiment_name,
-                cell=cell,
-                implementation=skip.implementation,
-                status=skip.status,
-                reason=skip.reason,
-                phase="plan",
-                target=self._experiment.target.name,
-            )
+            records[skip.implementation] = skipped(self._job, self._experiment, cell, skip)
         return list(records.values())
 
     def trace(self, cell: Cell, names: Sequence[str]) -> list[Evidence]:
@@ -136,10 +122,7 @@ class Supervisor:
                 if isinstance(outcome, Death):
                     name = outcome.implementation if outcome.implementation in pending else name
                     why = outcome.reason
-                reason = f"no evidence: {why}"
-                found.append(
-                    Evidence(tool="torch", cell_id=cell.id, implementation=name, reason=reason)
-                )
+                found.append(no_evidence(cell, name, why))
                 pending.remove(name)
         return found
 
@@ -154,8 +137,25 @@ class Supervisor:
         answer: str,
         found: list[Evidence] | None = None,
     ) -> dict[str, Any] | Death:
-        """Sends one request and waits for its answer, a death, or the end of patience."""
+        """Sends one request and waits for its answer, a death, or the end of patience. The
+        seconds are the worker's own where it lived to tell them."""
         worker = self._ready()
+        heard = Stopwatch()
+        outcome = self._answer(worker, heard, cell, do, names, answer, found)
+        told = outcome.pop("seconds", None) if isinstance(outcome, dict) else None
+        self.seconds = added(self.seconds, told or heard.take())
+        return outcome
+
+    def _answer(
+        self,
+        worker: WorkerProcess | InlineWorker,
+        heard: Stopwatch,
+        cell: Cell,
+        do: str,
+        names: list[str],
+        answer: str,
+        found: list[Evidence] | None,
+    ) -> dict[str, Any] | Death:
         protocol = self._experiment.protocol
         announced, phase = "", "start"
         now = time.monotonic()
@@ -185,6 +185,7 @@ class Supervisor:
             match said["say"]:
                 case "step":
                     announced, phase = said["implementation"], said["phase"]
+                    heard.enter(part_of(phase))
                     step_end = time.monotonic() + protocol.step_limit_s
                     self._progress.step(cell, announced, phase)
                 case "round":
@@ -230,7 +231,7 @@ class Supervisor:
             reason = said["reason"] if said else f"{death.reason}; see {worker.log}"
             self.close()
             raise WorkerError(f"the worker could not start: {reason}", killed=death.outside)
-        self.starting_s += time.monotonic() - started
+        self.seconds = added(self.seconds, {"start workers": time.monotonic() - started})
         if not self.worker_environment:
             self.worker_environment = said["environment"]
             self._start["ceilings"] = False  # measured once a job, not once a worker

@@ -24,6 +24,7 @@ FLOORS = {
     "schema": 1,
     "folder": 1,
     "channel": 1,
+    "spent": 1,
     "outputs": 1,
     "statistics": 1,
     "bands": 1,

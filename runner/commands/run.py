@@ -1,10 +1,12 @@
 """`klab run`: the Hydra application. Every job is composed and checked before the first starts."""
 
 import argparse
+import dataclasses
 import json
 import os
 import secrets
 import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +35,7 @@ from ..report.progress import Reporter
 from ..report.summary import closing, job_json
 from ..report.table import render
 from ..report.write import write_report
+from ..spent import whole
 from ..tracking.filing import Filing
 
 SUMMARY = "run an experiment (-m: every combination of comma-separated choices)"
@@ -155,6 +158,7 @@ class Command:
 
     def _one(self, request: Request, folder: JobFolder) -> None:
         assert self._filing is not None
+        began = time.perf_counter()
         job = describe(request, str(folder.path))
         folder.write_job(job)
         self._filing.open(job)
@@ -169,6 +173,9 @@ class Command:
             self._jobs.append(done)
             write_report(done)
             self._filing.file(done)
+            seconds = whole(done.seconds, time.perf_counter() - began, "filing")
+            self._jobs[-1] = done = dataclasses.replace(done, seconds=seconds)
+            folder.write_job(done)
         if not self._asked.quiet and not self._asked.json:
             render(done, self._console)
 

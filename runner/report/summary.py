@@ -19,7 +19,8 @@ def closing(jobs: Sequence[Job], command_id: str, store: str) -> Iterator[str]:
     if len(jobs) > 1:
         yield from side_by_side(jobs)
     for job in jobs:
-        seconds = ", ".join(f"{name} {value:.1f} s" for name, value in job.seconds.items())
+        parts = (f"{name} {value:.1f}" for name, value in job.seconds.items() if value >= 0.05)
+        seconds = f"{sum(job.seconds.values()):.1f} s: {', '.join(parts)}" if job.seconds else ""
         yield f"{job.id}: {job.status}" + (f" ({job.status_reason})" if job.status_reason else "")
         if seconds:
             yield f"  spent   {seconds}"

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 from ..channel import connect
 from ..records import Cell, Evidence, Record
 from ..schema import Device, Experiment
+from ..spent import Stopwatch, part_of
 
 Say = Callable[[dict[str, Any]], None]
 
@@ -29,6 +30,7 @@ class Worker:
         self._say = say
         self._session: Any = None
         self._job_range: Any = None
+        self._spent = Stopwatch()
 
     def handle(self, message: dict[str, Any]) -> bool:
         """Does what one message asks; False when it was told to stop, or can do no more."""
@@ -77,12 +79,14 @@ class Worker:
         return True
 
     def _announce(self, implementation: str, phase: str) -> None:
+        self._spent.enter(part_of(phase))
         self._say({"say": "step", "implementation": implementation, "phase": phase})
 
     def _cell(self, message: dict[str, Any]) -> bool:
         from .cell import Poisoned
 
         cell = TypeAdapter(Cell).validate_python(message["cell"])
+        self._spent.take()
         try:
             records = self._session.measure(
                 cell, message["implementations"], lambda r: self._say({"say": "round", "round": r})
@@ -95,6 +99,7 @@ class Worker:
                     "status": poison.status,
                     "reason": poison.reason,
                     "traceback": poison.trace,
+                    "seconds": self._spent.take(),
                 }
             )
             return False
@@ -104,6 +109,7 @@ class Worker:
                 "say": "records",
                 "records": [adapter.dump_python(r, mode="json") for r in records],
                 "ranges": self._session.context.ranges.table,
+                "seconds": self._spent.take(),
             }
         )
         return True
@@ -111,12 +117,13 @@ class Worker:
     def _trace(self, message: dict[str, Any]) -> bool:
         cell = TypeAdapter(Cell).validate_python(message["cell"])
         adapter = TypeAdapter(Evidence)
+        self._spent.take()
         for name in message["implementations"]:
             evidence, usable = self._session.trace(cell, name)
             self._say({"say": "evidence", "evidence": adapter.dump_python(evidence, mode="json")})
             if not usable:
                 return False
-        self._say({"say": "traced"})
+        self._say({"say": "traced", "seconds": self._spent.take()})
         return True
 
     def _stop(self) -> None:

@@ -47,6 +47,7 @@ class Measuring:
             self._at = next(iter(self._attempts))
             graphs = counters["stats"]["unique_graphs"]
             try:
+                self._context.announce(self._at, "warmup")
                 clock = self._clock(seed)
                 for name in self._attempts:
                     self._warm_up(clock, name)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,19 @@ def test_the_gate_bites_only_the_wrong(wrong):
         assert records[name]["status"] == "ok", records[name]["reason"]
         assert len(records[name]["timing"]["rounds_us"]) == 20
         assert records[name]["recheck"]["checks"] == 2
+
+
+@pytest.mark.parametrize("worker", ["process", "inline"])
+def test_the_split_of_a_job_adds_up_to_its_wall_time(tmp_path, worker):
+    began = time.perf_counter()
+    done, jobs = klab(tmp_path, "implementations=[right,also_right]", f"worker={worker}")
+    wall = time.perf_counter() - began
+    assert done.returncode == 0
+    kept = json.loads(Path(jobs[0]["folder"], "job.json").read_text())["seconds"]
+    named = {"start workers", "compile and first calls", "check", "warm-up", "sampling", "recheck"}
+    assert {*named, "judge", "filing", "other"} == set(kept)
+    assert all(kept[name] > 0 for name in named)
+    assert 0.2 * wall < sum(kept.values()) < wall
 
 
 def test_a_wrong_record_makes_the_exit_code_one(wrong):

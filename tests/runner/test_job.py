@@ -86,7 +86,7 @@ class Supervisor:
         self.given = given
         self.worker_environment = {"gpu": {"name": "x"}}
         self.ranges = []
-        self.starting_s = 0.0
+        self.seconds = {"sampling": 0.25}
         self.asked.append(given["start"])
 
     def __enter__(self):
@@ -172,7 +172,8 @@ def test_a_job_leaves_records_with_evidence_and_a_status(run, tmp_path):
     assert all(r.device == "NVIDIA H200" for r in job.records)
     assert job.environment["gpu"] == {"name": "x"}
     assert job.environment["code"]["kernel_source"] != "unknown"
-    assert {"measure", "evidence", "judge"} <= set(job.seconds)
+    assert job.seconds["sampling"] == 0.5  # of both passes
+    assert list(job.seconds) == ["sampling", "judge", "other"]
     assert len(job.judgement.comparisons) == 3
     assert read_job(tmp_path / "job") == job
 

@@ -142,6 +142,21 @@ def test_records_come_back_and_the_worker_stays_for_the_next_cell(supervise):
     assert made.workers[0].told[1]["implementations"] == ["a", "b"]
 
 
+def test_the_seconds_are_the_workers_own_and_its_start_stands_apart(supervise):
+    told = {**records("a"), "seconds": {"sampling": 3.0, "check": 1.0}}
+    made = supervise([[READY], [step("a", "time"), {**told}], [step("a"), {**told}]])
+    made.measure(planned("a"))
+    made.measure(planned("a"))
+    assert made.seconds.pop("start workers") > 0
+    assert made.seconds == {"check": 2.0, "sampling": 6.0}
+
+
+def test_the_time_with_a_worker_that_died_is_booked_by_what_it_announced(supervise):
+    made = supervise([[READY], [step("a", "time"), Death(1)]])
+    made.measure(planned("a"))
+    assert set(made.seconds) == {"start workers", "sampling", "other"}
+
+
 def test_a_death_costs_the_announced_one_and_the_rest_run_in_a_fresh_worker(supervise):
     made = supervise(
         [[READY], [step("a"), step("b", "time"), Death(-11, "core dumped")]],
