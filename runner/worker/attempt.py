@@ -69,8 +69,9 @@ class Attempt:
         calls, seconds = clock.warmup[self.name]
         not_held = sum(block.held is False for block in sampled.blocks)
         notes = list(_of_inputs(context.experiment.distribution))
+        late = f"queue not held in {not_held} of {len(sampled.blocks)} blocks"
         if not_held:
-            notes.append(f"queue not held in {not_held} of {len(sampled.blocks)} blocks")
+            notes.append(late)
         if modes := two_modes(rounds):
             low, high, share = modes
             notes.append(f"two modes: {share:.0%} of rounds near {low:.4g} us, rest {high:.4g} us")
@@ -98,7 +99,7 @@ class Attempt:
         if recompiled and compiled is not Compile.none:
             self.fail(Status.invalid, f"torch.compile ran {recompiled} times during timing", "time")
         elif not_held * 2 > len(sampled.blocks):
-            self.fail(Status.invalid, f"host-limited: {notes[-1]}", "time")
+            self.fail(Status.invalid, f"host-limited: {late}", "time")
         elif reason := clock.disturbed(self.name, self.timing.latency_us.median):
             self.fail(Status.noisy, reason, "time")
 

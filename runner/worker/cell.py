@@ -14,14 +14,14 @@ import torch
 from ..errors import ConfigError
 from ..question.costs import cost_of
 from ..records import Cell, Record, Status
-from ..schema import Device, Language, Mode
+from ..schema import Compile, Device, Language, Mode
 from .attempt import Attempt
 from .context import Context
 from .device_state import DeviceMonitor
 from .failure import classify, is_sticky
 from .gate import Gate, WrongAnswer, place_of
 from .inputs import clone
-from .load import bind, tuning_of
+from .load import bind, graphs_compiled, require_compiled, tuning_of
 from .measuring import Measuring
 
 Call = Callable[..., Any]
@@ -143,7 +143,7 @@ class CellRun:
             attempt.call = bind(context.experiment, name, arguments, context.kind)
             phase = "compile"
             context.announce(name, phase)
-            attempt.first_call_s = self._first_call(attempt.function, gate)
+            attempt.first_call_s = self._first_call(attempt, gate)
             phase = "check"
             context.announce(name, phase)
             with context.ranges.step(self._cell.index, self._cell.id, name, "check"):
@@ -159,12 +159,16 @@ class CellRun:
             attempt.fail(*classify(error), phase, traceback.format_exc())
         self._free()
 
-    def _first_call(self, call: Call, gate: Gate) -> float:
+    def _first_call(self, attempt: Attempt, gate: Gate) -> float:
         inputs = clone(gate.first_inputs)
-        started = time.perf_counter()
-        call(*inputs)
+        graphs, started = graphs_compiled(), time.perf_counter()
+        attempt.function(*inputs)
         self._context.synchronize()
-        return time.perf_counter() - started
+        seconds = time.perf_counter() - started
+        implementation = self._context.experiment.kernel.implementations[attempt.name]
+        if implementation.compile is not Compile.none:
+            require_compiled(graphs)
+        return seconds
 
     def _recheck(self, seed: int) -> None:
         """The same gate on inputs that no call has seen: a result kept from timing shows."""

@@ -9,6 +9,8 @@ from .load import CannotLoad
 
 _COMPILERS = ("torch._dynamo", "torch._inductor", "triton.compiler", "triton.runtime.errors")
 _MISSING_COMPILER = ("InvalidCxxCompiler", "TritonMissing")
+_LIMIT = "FailOnRecompileLimitHit"
+_UNCOMPILED = "found no compiled frames"  # torch's message where fullgraph compiled nothing
 _NO_MEMORY = (
     "can't allocate memory",
     "not enough memory",
@@ -33,6 +35,13 @@ def classify(error: BaseException) -> tuple[Status, str]:
     names = [type(e).__name__ for e in chain]
     if any(name in _MISSING_COMPILER for name in names):
         return Status.unavailable, f"no compiler: {_first_lines(error, 1)}"
+    if _LIMIT in names:
+        return Status.invalid, (
+            "torch.compile hit its recompile limit: beyond it calls run uncompiled. "
+            f"{_first_lines(error, 2)}"
+        )
+    if any(_UNCOMPILED in str(e) for e in chain):
+        return Status.invalid, f"ran uncompiled: {_first_lines(error, 3)}"
     if any(isinstance(e, torch.OutOfMemoryError) for e in chain):
         return Status.out_of_memory, _first_lines(error, 2)
     if isinstance(error, NotImplementedError):

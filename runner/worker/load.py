@@ -92,8 +92,32 @@ def bind(
     def body(*inputs: Any) -> Any:
         return function(*inputs, **keywords)
 
+    # dynamo counts recompilations a code object: one of its own, or the ninth compiled
+    # implementation of a cell would hit the limit that the first eight used up
+    body.__code__ = body.__code__.replace()
     mode = "max-autotune-no-cudagraphs" if implementation.compile is Compile.max_autotune else None
     return torch.compile(body, fullgraph=True, dynamic=False, mode=mode)
+
+
+def graphs_compiled() -> int:
+    """How many graphs torch.compile has made in this process."""
+    from torch._dynamo.utils import counters
+
+    return counters["stats"]["unique_graphs"]
+
+
+def require_compiled(before: int) -> None:
+    """Raises CannotLoad(invalid) unless a graph was compiled since `graphs_compiled` gave this.
+
+    For the first call of a compiled arm: a switch such as TORCH_COMPILE_DISABLE, or a frame that
+    dynamo skips, lets it run as eager without a word in some versions of torch.
+    """
+    if graphs_compiled() == before:
+        raise CannotLoad(
+            Status.invalid,
+            "ran uncompiled: torch.compile made no graph in the first call "
+            "(TORCH_COMPILE_DISABLE, TORCHDYNAMO_DISABLE, or a function that dynamo skips)",
+        )
 
 
 def require_host_compiler() -> None:

@@ -220,3 +220,18 @@ def test_recompiling_while_timed_makes_the_row_invalid(lab):
         pytest.skip(found["compiled"].reason)
     assert found["compiled"].status is Status.invalid
     assert "during timing" in found["compiled"].reason
+
+
+@pytest.mark.slow
+def test_a_compiled_arm_under_a_switch_that_turns_compiling_off_is_invalid(lab, monkeypatch):
+    """D11: falling back to eager is detected and named."""
+    monkeypatch.setattr(torch._dynamo.config, "disable", True)
+    experiment = lab.experiment({"eager": eager, "compiled": lambda x: x * 2})
+    experiment.kernel.implementations["compiled"].compile = Compile.default
+    found = records(lab.context(experiment), lab.cell)
+    assert found["eager"].status is Status.ok
+    if found["compiled"].status is Status.unavailable:
+        pytest.skip(found["compiled"].reason)
+    assert found["compiled"].status is Status.invalid
+    assert "ran uncompiled" in found["compiled"].reason
+    assert found["compiled"].timing is None

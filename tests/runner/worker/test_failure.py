@@ -103,3 +103,13 @@ def test_errors_that_poison_the_process_are_sticky(message):
 @pytest.mark.parametrize("message", ["CUDA out of memory", "shape mismatch", "invalid argument"])
 def test_other_errors_are_not(message):
     assert not is_sticky(RuntimeError(message))
+
+
+def test_hitting_the_recompile_limit_is_no_failed_compilation_but_an_invalid_arm():
+    """D11: what would run uncompiled from there on is named."""
+    from torch._dynamo.exc import FailOnRecompileLimitHit
+
+    status, reason = classify(FailOnRecompileLimitHit("Hard failure due to fullgraph=True"))
+    assert status is Status.invalid
+    assert "recompile limit" in reason
+    assert "uncompiled" in reason

@@ -3,6 +3,7 @@ import torch
 from kernel_lab.runner.records import Status
 from kernel_lab.runner.schema import Compile, Device, Implementation
 from kernel_lab.runner.worker import load
+from kernel_lab.runner.worker.failure import classify
 from kernel_lab.runner.worker.load import CannotLoad, bind, resolve, tuning_of
 
 
@@ -95,3 +96,56 @@ def test_tuning_is_what_the_function_tells_of_itself(lab):
     assert tuning_of(made(path)) == ""
     call.tuning = lambda: "BLOCK=128 warps=4"
     assert tuning_of(made(path)) == "BLOCK=128 warps=4"
+
+
+@pytest.fixture
+def compiler():
+    """A fresh dynamo, and a C++ compiler or a skip with the reason."""
+    try:
+        load.require_host_compiler()
+    except CannotLoad as error:
+        pytest.skip(error.reason)
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.slow
+def test_a_compiled_function_over_twelve_sizes_never_runs_eager_unsaid(compiler, lab):
+    """D11: sizes up to the limit compile; past it the call raises, and the reason names it."""
+    context = lab.context(lab.experiment({"eager": lambda x: x * 2 + 1}, compile=Compile.default))
+    call = bind(context.experiment, "eager", {}, Device.cpu)
+    limit = torch._dynamo.config.recompile_limit
+    seen = []
+    for size in range(3, 15):
+        graphs = load.graphs_compiled()
+        try:
+            call(torch.ones(size))
+        except Exception as error:
+            seen.append(classify(error))
+        else:
+            load.require_compiled(graphs)
+            seen.append("compiled")
+    assert seen[:limit] == ["compiled"] * limit
+    assert len(seen[limit:]) == 12 - limit > 0
+    for status, reason in seen[limit:]:
+        assert status is Status.invalid
+        assert "recompile limit" in reason
+
+
+@pytest.mark.slow
+def test_twelve_compiled_implementations_of_a_cell_share_no_limit(compiler, lab):
+    """D11: each bound function has a limit of its own."""
+    names = {f"times{k}": (lambda x, k=k: x * k) for k in range(12)}
+    context = lab.context(lab.experiment(names, compile=Compile.default))
+    for k, name in enumerate(names):
+        call = bind(context.experiment, name, {}, Device.cpu)
+        assert torch.equal(call(torch.ones(5)), torch.ones(5) * k)
+
+
+def test_a_compiled_arm_that_made_no_graph_is_said_to_run_uncompiled():
+    """D11: under a switch that turns torch.compile off."""
+    with pytest.raises(CannotLoad) as raised:
+        load.require_compiled(load.graphs_compiled())
+    assert raised.value.status is Status.invalid
+    assert "ran uncompiled" in raised.value.reason
