@@ -41,6 +41,11 @@ def by_name(jobs):
     return {record["implementation"]: record for job in jobs for record in job["records"]}
 
 
+def ended(record):
+    """The status; `noisy` counts as ok, since a busy machine may make any time so."""
+    return "ok" if record["status"] == "noisy" else record["status"]
+
+
 WRONG = {
     "off_by_a_little": "wrong_values",
     "all_nan": "wrong_values",
@@ -79,7 +84,7 @@ def test_a_wrong_implementation_ends_in_its_status_without_a_time(wrong, name, s
 def test_the_gate_bites_only_the_wrong(wrong):
     records = by_name(wrong[1])
     for name in ("right", "also_right", "floods", "spawns"):
-        assert records[name]["status"] == "ok", records[name]["reason"]
+        assert ended(records[name]) == "ok", records[name]["reason"]
         assert len(records[name]["timing"]["rounds_us"]) == 20
         assert records[name]["recheck"]["checks"] == 2
 
@@ -134,7 +139,7 @@ def test_deaths_cost_one_implementation_of_one_cell(tmp_path):
         "hangs": "timed_out",
     }
     for record in records:
-        assert record["status"] == wanted[record["implementation"]], record["reason"]
+        assert ended(record) == wanted[record["implementation"]], record["reason"]
     reasons = {r["implementation"]: r["reason"] for r in records}
     assert "SIGSEGV" in reasons["segfaults"]
     assert "code 7" in reasons["exits"]
@@ -152,7 +157,7 @@ def test_a_kill_from_outside_is_retried_once(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     assert marker.exists()
     records = by_name(jobs)
-    assert records["killed_once"]["status"] == "ok"
+    assert ended(records["killed_once"]) == "ok"
     assert records["killed_once"]["attempts"] == 2
 
 
@@ -163,7 +168,7 @@ def test_a_kill_that_comes_again_is_lost_and_the_rest_completes(tmp_path):
         "shapes.product.N=[1000,2000]",
     )
     assert done.returncode == 1
-    statuses = [(r["implementation"], r["status"]) for j in jobs for r in j["records"]]
+    statuses = [(r["implementation"], ended(r)) for j in jobs for r in j["records"]]
     assert statuses.count(("right", "ok")) == 2
     assert statuses.count(("killed_from_outside_always", "lost")) == 2
 
@@ -171,7 +176,7 @@ def test_a_kill_that_comes_again_is_lost_and_the_rest_completes(tmp_path):
 def test_an_empty_workload_ends_empty_and_its_neighbours_do_not(tmp_path):
     done, jobs = klab(tmp_path, "implementations=[right,also_right]", "shapes.product.N=[10,0,20]")
     assert done.returncode == 0, done.stderr[-2000:]
-    found = [(r["cell"]["workload"]["axes"]["N"], r["status"]) for j in jobs for r in j["records"]]
+    found = [(r["cell"]["workload"]["axes"]["N"], ended(r)) for j in jobs for r in j["records"]]
     assert found.count((0, "empty")) == 2
     assert found.count((10, "ok")) == 2
     assert found.count((20, "ok")) == 2
@@ -188,7 +193,7 @@ def test_mode_check_verifies_without_a_time(tmp_path):
 
 def test_inline_worker_gives_the_same_statuses(tmp_path):
     done, jobs = klab(tmp_path, "implementations=[right,zeros]", "worker=inline")
-    assert {n: r["status"] for n, r in by_name(jobs).items()} == {
+    assert {n: ended(r) for n, r in by_name(jobs).items()} == {
         "right": "ok",
         "zeros": "wrong_values",
     }
