@@ -1,12 +1,14 @@
 """The gate that every implementation passes before it is timed, and once more after.
 
 Fresh random inputs; poisoned output memory; the output's shape, dtype, values and non-finite
-places against y64; inputs unchanged; then other values written into the same memory, so that a
-result remembered by shape or address is found stale. The tolerance is a multiple of the
-yardstick's own error in the same dtype, never less than 2 ulp.
+places against y64; inputs unchanged; then the same call again, so that one which adds to a hidden
+buffer is found out; then other values written into the same memory, so that a result remembered
+by shape or address is found stale, and the first output looked at once more: the memory is the
+caller's. The tolerance is a multiple of the yardstick's own error in the same dtype, never less
+than 2 ulp.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,21 +18,11 @@ from torch import Tensor
 
 from ..records import Cell, Correctness, Status
 from ..schema import Precision
+from .answers import WrongAnswer, bit_sum, same_form, shared_input, unchanged
 from .compare import Errors, combine, errors_of
 from .context import Context
 from .inputs import CONSTANT, Draw, Inputs, clone, make, poisoned, refill, tensors
 from .load import bind, kernel_functions
-
-
-class WrongAnswer(Exception):  # noqa: N818 - an answer, not an error of ours
-    """How an implementation failed the gate."""
-
-    def __init__(self, status: Status, reason: str, correctness: Correctness | None = None) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        self.correctness = correctness
-
 
 _NOTE = "while in "
 
@@ -53,11 +45,13 @@ def place_of(error: BaseException) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
-    """One set of inputs with its truth and the yardstick's errors on it."""
+    """One set of inputs with its truth and the yardstick's errors on it; whether the operation
+    is a view, by the yardstick."""
 
     inputs: Inputs
     truth: tuple[Tensor, ...]
     yardstick: Errors
+    view: bool
 
 
 class Gate:
@@ -65,12 +59,18 @@ class Gate:
 
     Raises WrongAnswer(invalid) where the yardstick itself is too far from the truth or of another
     form, or an output of the truth is nothing but NaN: then no comparison would mean anything.
+    With `inputs`, these are the only set: for `again`.
     """
 
-    def __init__(self, context: Context, cell: Cell, *, seed: int) -> None:
+    def __init__(
+        self, context: Context, cell: Cell, *, seed: int = 0, inputs: Inputs | None = None
+    ) -> None:
         self._context = context
         self._cell = cell
         self._yardstick = context.experiment.kernel.yardstick
+        if inputs is not None:
+            self._trials: tuple[Trial, ...] = (self._trial(inputs),)
+            return
         # on constant inputs every remembered or constant answer is right: no check
         named = cell.workload.distribution
         drawn = "normal" if named in CONSTANT else named
@@ -116,10 +116,11 @@ class Gate:
         arguments = self._context.arguments(self._cell)
         with _within(f"the yardstick {name}"):
             call = bind(self._context.experiment, name, arguments, self._context.kind)
-            outputs = tensors(call(*clone(inputs)))
+            copies = clone(inputs)
+            outputs = tensors(call(*copies))
             self._context.synchronize()
         try:
-            self._same_form(outputs, truth)
+            same_form(outputs, truth, self._context.output)
         except WrongAnswer as wrong:
             raise WrongAnswer(
                 Status.invalid, f"the yardstick {name} itself: {wrong.reason}"
@@ -133,18 +134,39 @@ class Gate:
                 f"{errors.misplaced} non-finite values misplaced (dtype.sane_rms={sane:g}): "
                 "the comparison would mean nothing",
             )
-        return Trial(inputs=inputs, truth=truth, yardstick=errors)
+        view = shared_input(outputs, copies) is not None
+        return Trial(inputs=inputs, truth=truth, yardstick=errors, view=view)
 
     def check(self, call: Callable[..., Any]) -> Correctness:
         """Passes an implementation on both trials. Raises WrongAnswer where it fails."""
         first, second = self._trials
         inputs = clone(first.inputs)
-        found = [self._once(call, inputs, first)]
+        errors, kept = self._once(call, inputs, first)
+        sums = [bit_sum(y) for y in kept]
+        try:
+            self._once(call, inputs, first)
+        except WrongAnswer as wrong:
+            wrong.reason = f"in a second call on the same inputs: {wrong.reason}"
+            raise
         refill(inputs, second.inputs)
-        found.append(self._once(call, inputs, second))
+        found = [errors, self._once(call, inputs, second)[0]]
+        if not first.view and [bit_sum(y) for y in kept] != sums:
+            raise WrongAnswer(
+                Status.invalid,
+                "a later call overwrote the output of an earlier one: it returns memory that it "
+                "keeps, and is spared what fresh outputs cost the others",
+                self._correctness(found),
+            )
         return self._correctness(found)
 
-    def _once(self, call: Callable[..., Any], inputs: Inputs, trial: Trial) -> Errors:
+    def again(self, call: Callable[..., Any], copies: Sequence[Inputs]) -> Correctness:
+        """Passes an implementation once on each copy of the inputs that this gate was made of."""
+        (trial,) = self._trials
+        return self._correctness([self._once(call, inputs, trial)[0] for inputs in copies])
+
+    def _once(
+        self, call: Callable[..., Any], inputs: Inputs, trial: Trial
+    ) -> tuple[Errors, tuple[Tensor, ...]]:
         context = self._context
         before = clone(inputs)
         sizes = tuple(t.numel() * context.output.itemsize for t in trial.truth)
@@ -152,8 +174,8 @@ class Gate:
             value = call(*inputs)
             context.synchronize()
         outputs = tensors(value)
-        self._same_form(outputs, trial.truth)
-        self._unchanged(inputs, before)
+        same_form(outputs, trial.truth, context.output)
+        unchanged(inputs, before)
         errors = combine([errors_of(y, t) for y, t in zip(outputs, trial.truth, strict=True)])
         correctness = self._correctness([errors])
         if errors.misplaced:
@@ -176,35 +198,14 @@ class Gate:
                 f"rms error {errors.rms_error:.3g} exceeds {correctness.rms_tolerance:.3g}",
                 correctness,
             )
-        return errors
-
-    def _same_form(self, outputs: tuple[Tensor, ...], truth: tuple[Tensor, ...]) -> None:
-        if len(outputs) != len(truth):
+        shared = shared_input(outputs, inputs)
+        if shared is not None and not trial.view:
             raise WrongAnswer(
-                Status.wrong_shape, f"{len(outputs)} output tensors instead of {len(truth)}"
+                Status.invalid,
+                f"an output lies in the memory of input {shared}: it is not written anew",
+                correctness,
             )
-        for place, (y, t) in enumerate(zip(outputs, truth, strict=True)):
-            if y.shape != t.shape:
-                raise WrongAnswer(
-                    Status.wrong_shape,
-                    f"output {place} has shape {tuple(y.shape)} instead of {tuple(t.shape)}",
-                )
-            wanted = self._context.output if t.is_floating_point() else t.dtype
-            if y.dtype != wanted:
-                raise WrongAnswer(
-                    Status.wrong_dtype, f"output {place} is {y.dtype} instead of {wanted}"
-                )
-            if y.device.type != t.device.type:
-                raise WrongAnswer(
-                    Status.wrong_dtype, f"output {place} is on {y.device} instead of {t.device}"
-                )
-
-    def _unchanged(self, inputs: Inputs, before: Inputs) -> None:
-        for place, (now, then) in enumerate(zip(inputs, before, strict=True)):
-            if now is None or then is None:
-                continue
-            if not torch.equal(_bits(now), _bits(then)):
-                raise WrongAnswer(Status.wrong_values, f"input {place} was changed by the call")
+        return errors, outputs
 
     def _correctness(self, found: list[Errors]) -> Correctness:
         k = self._context.experiment.kernel.error_multiple
@@ -225,13 +226,3 @@ class Gate:
             nonfinite_reference=worst.nonfinite_reference,
             checks=len(found),
         )
-
-
-_INTEGER_OF_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-
-def _bits(tensor: Tensor) -> Tensor:
-    """The same memory as integers: NaN equals NaN, and 0 differs from -0."""
-    if not tensor.is_floating_point():
-        return tensor
-    return tensor.view(_INTEGER_OF_SIZE[tensor.element_size()])

@@ -135,13 +135,34 @@ def make(
 
 
 def refill(inputs: Inputs, source: Inputs) -> None:
-    """Writes new values into the same memory, so that a result cached by address turns stale."""
+    """Writes new values into the same memory, so that a result cached by address turns stale.
+
+    Past autograd's version counters: one cached by address and version turns stale too.
+    """
     for old, new in zip(inputs, source, strict=True):
         if old is not None and new is not None:
-            for dim in range(old.ndim):
-                if old.shape[dim] > 1 and old.stride(dim) == 0:  # expanded: one place, many names
-                    old, new = old.narrow(dim, 0, 1), new.narrow(dim, 0, 1)
-            old.copy_(new)
+            _once_each(old).copy_(_once_each(new))
+
+
+def vary(inputs: Inputs, step: int) -> None:
+    """Other values of the same kind into the same memory; whole numbers (indices) stay."""
+    for tensor in inputs:
+        if tensor is None or not tensor.is_floating_point():
+            continue
+        memory = _once_each(tensor)
+        # 8-bit floats have no arithmetic of their own
+        values = memory.float() if memory.element_size() == 1 else memory
+        memory.copy_(values * (1 - step / 32) + step / 64)
+
+
+def _once_each(tensor: Tensor) -> Tensor:
+    """Every place in memory once (an expanded tensor has many names for one), unseen by version
+    counters."""
+    tensor = tensor.data
+    for dim in range(tensor.ndim):
+        if tensor.shape[dim] > 1 and tensor.stride(dim) == 0:
+            tensor = tensor.narrow(dim, 0, 1)
+    return tensor
 
 
 def clone(inputs: Inputs) -> Inputs:

@@ -81,6 +81,35 @@ def remembers_by_address(x):
     return _by_address[x.data_ptr()]
 
 
+def remembers_by_address_and_version(x):
+    """What autograd's counter does not count must show too."""
+    key = (x.data_ptr(), x._version)
+    if key not in _by_address:
+        _by_address[key] = x + 1
+    return _by_address[key]
+
+
+_hidden = {}
+
+
+def accumulates(x):
+    """In place, on a buffer of its own."""
+    sums = _hidden.setdefault(tuple(x.shape), torch.zeros_like(x))
+    sums += x + 1
+    return sums.clone()
+
+
+def returns_its_buffer(x):
+    """The next call overwrites what this one returned."""
+    return torch.add(x, 1, out=_hidden.setdefault(("out", *x.shape), torch.empty_like(x)))
+
+
+def returns_its_input(x):
+    """In place: the right values, in the caller's own tensor."""
+    x += 1
+    return x
+
+
 def one_element_short(x):
     return (x + 1)[:-1]
 

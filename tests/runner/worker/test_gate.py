@@ -6,7 +6,7 @@ import pytest
 import torch
 from kernel_lab.runner.records import Cell, Status, Workload
 from kernel_lab.runner.worker.gate import Gate, WrongAnswer
-from kernel_lab.runner.worker.inputs import restride
+from kernel_lab.runner.worker.inputs import clone, restride
 
 
 def eager(x):
@@ -157,13 +157,101 @@ def test_a_changed_sign_of_zero_is_a_change(lab):
     assert "input 0" in refused(Gate(context, lab.cell, seed=1), flips).reason
 
 
-def test_an_output_kept_in_one_buffer_is_right_each_time(lab):
+def test_an_output_that_the_next_call_overwrites_is_no_output(lab):
     buffer = torch.empty(64)
 
     def into_buffer(x):
         return torch.mul(x, 2, out=buffer)
 
-    assert gate(lab).check(into_buffer).checks == 2
+    wrong = refused(gate(lab), into_buffer)
+    assert wrong.status is Status.invalid
+    assert "overwrote" in wrong.reason
+    assert wrong.correctness.max_error == 0
+
+
+def test_one_that_adds_to_a_hidden_buffer_is_found_by_its_second_call(lab):
+    """C07: values pile up from call to call."""
+    buffer = torch.zeros(64)
+
+    def accumulates(x):
+        buffer.add_(x * 2)
+        return buffer.clone()
+
+    wrong = refused(gate(lab), accumulates)
+    assert wrong.status is Status.wrong_values
+    assert "second call on the same inputs" in wrong.reason
+
+
+def test_an_in_place_kernel_is_judged_on_a_fresh_copy_after_one_call(lab):
+    """C07: x = 1.5 x in bf16, called 2000 times: the change is named, no value has overflowed."""
+    lab.define("reference", lambda x: x * 1.5)
+    context = lab.context(lab.experiment({"eager": lambda x: x * 1.5}, storage="bfloat16"))
+    made = Gate(context, lab.cell, seed=1)
+    for _ in range(2000):
+        wrong = refused(made, lambda x: x.mul_(1.5))
+        assert wrong.status is Status.wrong_values
+        assert "input 0 was changed" in wrong.reason
+    assert torch.isfinite(made.first_inputs[0]).all()
+    found = made.check(lambda x: x * 1.5)
+    assert found.max_error <= found.yardstick_max_error
+
+
+@pytest.mark.parametrize(
+    "view", [lambda x: x.view(-1), lambda x: x.as_strided((64,), (1,)), lambda x: x]
+)
+def test_an_output_in_the_memory_of_an_input_is_no_work(lab, view):
+    lab.define("reference", lambda x: x * 1)
+    wrong = refused(Gate(lab.made(eager=lambda x: x * 1), lab.cell, seed=1), view)
+    assert wrong.status is Status.invalid
+    assert "memory of input 0" in wrong.reason
+
+
+def test_an_operation_that_is_a_view_for_the_yardstick_may_be_one(lab):
+    lab.define("reference", lambda x: x.flip(0).flip(0))
+    made = Gate(lab.made(eager=lambda x: x.view(64)), lab.cell, seed=1)
+    assert made.check(lambda x: x).checks == 2
+
+
+def remembering(key):
+    kept = {}
+
+    def call(x):
+        found = key(x)
+        if found not in kept:
+            kept[found] = x * 2
+        return kept[found]
+
+    return call
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        lambda x: x.shape,
+        lambda x: x.data_ptr(),
+        lambda x: id(x),
+        lambda x: (x.data_ptr(), x._version),
+    ],
+    ids=["shape", "address", "identity", "address and version"],
+)
+def test_a_remembered_result_is_stale(lab, key):
+    """T15: keyed on identity, address or shape."""
+    assert refused(gate(lab), remembering(key)).status is Status.wrong_values
+
+
+def test_one_more_call_on_each_copy_is_held_against_their_own_truth(lab):
+    context = lab.made(eager=eager)
+    inputs = Gate.draw(context, lab.cell, 7)
+    made = Gate(context, lab.cell, inputs=inputs)
+    assert made.again(eager, [inputs, clone(inputs)]).checks == 2
+    calls = []
+
+    def skips(x):
+        calls.append(1)
+        return x * 2 if len(calls) == 1 else torch.empty_like(x)
+
+    with pytest.raises(WrongAnswer):
+        made.again(skips, [inputs, clone(inputs)])
 
 
 def test_several_outputs_are_each_held_against_theirs(lab):
