@@ -20,6 +20,7 @@ from .context import Context
 from .device_state import DeviceMonitor
 from .failure import classify, is_sticky
 from .gate import Gate, WrongAnswer, place_of
+from .hiding import look
 from .inputs import clone
 from .load import bind, graphs_compiled, require_compiled, tuning_of
 from .measuring import Measuring
@@ -92,6 +93,9 @@ class CellRun:
                 self._cell,
                 self._monitor,
                 progress=self._progress,
+                after_rounds=lambda clock, timed: look(
+                    self._context, self._cell, clock, timed, self._stop_if_sticky
+                ),
                 stop_if_sticky=self._stop_if_sticky,
             ).run([a for a in good if a.status is Status.ok], seed + 2)
             self._recheck(seed)

@@ -25,6 +25,7 @@ from ..schema import Protocol
 from ..statistics import median_interval
 from .device_state import DeviceMonitor
 from .inputs import Inputs, clone, copies_needed, nbytes, tensors
+from .untimed import NoSlope, OutsideWork, outside, tails_us
 
 Call = Callable[..., Any]
 
@@ -33,10 +34,6 @@ MAX_CALLS = 256
 
 HOLD_MARGIN = 1.5
 """The stream is held this much longer than filling the queue took the last time."""
-
-
-class NoSlope(Exception):  # noqa: N818 - a reason with a name, not an error of ours
-    """T_2N was not longer than T_N again and again: these calls have no period to speak of."""
 
 
 class DeviceClock:
@@ -94,6 +91,12 @@ class DeviceClock:
             f"{3 * l2:.0f} MB before it (L2 {l2:.0f} MB)"
         )
 
+    def release(self) -> tuple[Inputs, ...]:
+        """The first and the last copy that were timed; the memory of the rest goes back."""
+        self._copies = [self._copies[0], *self._copies[1:][-1:]]
+        self._flush = None
+        return tuple(self._copies)
+
     def disturbed(self, name: str, latency_us: float) -> str:
         """The queue is held: nothing on the host reaches these times."""
         return ""
@@ -103,7 +106,10 @@ class DeviceClock:
         return self._host.get(name)
 
     def prepare(self, name: str) -> None:
-        """Warms up for `warmup_ms` of device time; sets N, the hold and the output ring."""
+        """Warms up for `warmup_ms` of device time; sets N, the hold and the output ring.
+
+        Raises OutsideWork where calls leave work on other streams that none of theirs awaits.
+        """
         call = self._calls[name]
         output = tensors(call(*self._copies[0]))
         out_bytes = nbytes(output)
@@ -111,6 +117,9 @@ class DeviceClock:
         self._rings[name] = copies_needed(
             out_bytes, self._cache_bytes, MAX_CALLS, self._free_memory // 4
         )
+        idle = tails_us(lambda: None, self._device)
+        if reason := outside(tails_us(lambda: call(*self._copies[0]), self._device), idle):
+            raise OutsideWork(f"{name}: {reason}")
         hosts: list[float] = []
         for _ in range(7):
             torch.cuda.synchronize(self._device)

@@ -71,6 +71,10 @@ class HostClock:
             round=round_, position=position, state=state, calls=count, samples_us=tuple(samples)
         )
 
+    def release(self) -> tuple[Inputs, ...]:
+        """The inputs that were timed."""
+        return (self._inputs,)
+
     def disturbed(self, name: str, latency_us: float) -> str:
         """Why a latency is no property of the calls: a few of them were several times faster."""
         fastest = self._fastest[name]

@@ -12,12 +12,13 @@ from ..records import Block, Cell, Status
 from ..schema import Device
 from .attempt import Attempt, Clock
 from .context import Context
-from .device_clock import DeviceClock, NoSlope
+from .device_clock import DeviceClock
 from .device_state import DeviceMonitor
 from .failure import classify
 from .gate import Gate
 from .host_clock import HostClock
 from .rounds import Sampled, run_rounds
+from .untimed import NoSlope
 
 
 class Measuring:
@@ -30,12 +31,14 @@ class Measuring:
         monitor: DeviceMonitor,
         *,
         progress: Callable[[int], None],
+        after_rounds: Callable[[Clock, Sequence[Attempt]], None],
         stop_if_sticky: Callable[[str, Exception], None],
     ) -> None:
         self._context = context
         self._cell = cell
         self._monitor = monitor
         self._progress = progress
+        self._after_rounds = after_rounds
         self._stop_if_sticky = stop_if_sticky
         self._attempts: dict[str, Attempt] = {}
         self._at = ""
@@ -62,6 +65,7 @@ class Measuring:
                 recompiled = counters["stats"]["unique_graphs"] - graphs
                 for name, attempt in self._attempts.items():
                     attempt.settle(self._context, clock, sampled[name], stopped, recompiled)
+                self._after_rounds(clock, list(self._attempts.values()))
                 return
 
     def _clock(self, seed: int) -> Clock:

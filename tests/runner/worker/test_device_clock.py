@@ -6,6 +6,7 @@ from kernel_lab.runner.schema import Protocol
 from kernel_lab.runner.worker.ceilings import copy_ceiling
 from kernel_lab.runner.worker.device_clock import MAX_CALLS, DeviceClock
 from kernel_lab.runner.worker.device_state import DeviceMonitor
+from kernel_lab.runner.worker.untimed import OutsideWork, outside
 
 
 def clock(calls, inputs, *, device="cpu", cache_bytes=0, free=1 << 30, draw_copy=None, **protocol):
@@ -145,3 +146,57 @@ def test_without_nvml_the_monitor_says_why_and_reads_nothing():
     monitor = DeviceMonitor("GPU-00000000-0000-0000-0000-000000000000")
     assert monitor.read() is None
     assert monitor.reason
+
+
+@pytest.mark.parametrize(
+    ("tails", "idle", "found"),
+    [
+        ([1400.0, 1380.0, 1390.0], [6.0, 8.0], True),
+        ([6.0, 7.0, 900.0], [6.0, 8.0], False),  # the host was interrupted once
+        ([900.0, 950.0, 7.0], [6.0, 8.0], False),
+        ([80.0] * 5, [40.0] * 5, False),  # a slow host
+        ([31.0] * 5, [5.0] * 5, True),
+    ],
+)
+def test_work_that_outlasts_the_last_event_is_outside_the_stream(tails, idle, found):
+    """T01: event time against the host's around a device-wide synchronise."""
+    assert ("work outside the timed stream" in outside(tails, idle)) == found
+
+
+def test_released_copies_are_the_first_and_the_last():
+    made = clock({}, (torch.ones(1024),), cache_bytes=102400)
+    assert len(made.release()) == 2
+    assert len(clock({}, (torch.ones(1024),)).release()) == 1
+
+
+@pytest.mark.gpu
+def test_a_kernel_on_a_stream_of_its_own_has_no_time():
+    """T01: a large product on a new stream, returned without joining."""
+    x = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
+
+    def hides(x):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            return x @ x
+
+    made = clock({"hides": hides}, (x,), device="cuda", cache_bytes=L2, free=8 << 30)
+    with pytest.raises(OutsideWork, match="work outside the timed stream"):
+        made.prepare("hides")
+    torch.cuda.synchronize()
+
+
+@pytest.mark.gpu
+def test_a_kernel_on_another_stream_that_is_joined_is_timed_as_on_the_timed_one():
+    """T01: covered, so never near zero."""
+    x = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
+    side = torch.cuda.Stream()
+
+    def joined(x):
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            y = x @ x
+        torch.cuda.current_stream().wait_stream(side)
+        y.record_stream(torch.cuda.current_stream())
+        return y
+
+    medians, _, _ = measured({"plain": lambda x: x @ x, "joined": joined}, (x,))
+    assert medians["joined", "cold"] > 0.8 * medians["plain", "cold"]

@@ -1,0 +1,51 @@
+"""Why calls on a GPU have no time: no slope, or work that the events of the stream do not cover."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+
+TAIL_US = 30.0
+"""A device-wide synchronise costs the host a few us; beyond this, and thrice an idle one, the
+device was still at work."""
+
+
+class NoSlope(Exception):  # noqa: N818 - a reason with a name, not an error of ours
+    """T_2N was not longer than T_N again and again: these calls have no period to speak of."""
+
+
+class OutsideWork(NoSlope):
+    """Work that no event of the timed stream covers: a time without it would flatter."""
+
+
+def outside(tails: Sequence[float], idle: Sequence[float]) -> str:
+    """Why events in the timed stream do not cover the work of the calls; '' where they do.
+
+    `tails`: how many us the device worked on after the last event was done, each time, by the
+    host's clock around a device-wide synchronise; `idle`: the same without calls. The shortest
+    tail counts: what delays the host comes once, work outside the stream every time.
+    """
+    tail, most_idle = min(tails), max(idle)
+    if tail <= max(TAIL_US, 3 * most_idle):
+        return ""
+    return (
+        f"work outside the timed stream: the device worked on for {tail:.4g} us after the last "
+        f"event of the stream ({most_idle:.2g} us when idle)"
+    )
+
+
+def tails_us(call: Callable[[], object], device: torch.device) -> list[float]:
+    """Host us from the end of the stream's last event to that of all work: after eight calls, five
+    times."""
+    tails: list[float] = []
+    for _ in range(5):
+        end = torch.cuda.Event()
+        torch.cuda.synchronize(device)
+        for _ in range(8):
+            call()
+        end.record()
+        end.synchronize()
+        started = time.perf_counter()
+        torch.cuda.synchronize(device)
+        tails.append((time.perf_counter() - started) * 1e6)
+    return tails
