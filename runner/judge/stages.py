@@ -20,12 +20,41 @@ OFFSETS = 1 << 31
 """Bytes that a signed 32-bit offset spans."""
 
 
+SIDE_STREAM = 1.25
+ONE_STREAM = 3.0
+"""How much longer the traced work of a call may be than its period: clocks of the two passes may
+differ; with work on several streams less is suspicious."""
+
+
+def uncovered(record: Record) -> str:
+    """Why the time does not cover the work that the trace saw of a call; '' where it does.
+
+    Calls queue in the timed stream one after another, so a period holds a call's whole work: one
+    that is much shorter left work on streams that the events do not see.
+    """
+    evidence, timing = record.traced, record.timing
+    if evidence is None or timing is None or timing.headline != "period_us":
+        return ""
+    streams = sorted({e.stream for e in evidence.launches if e.stream is not None})
+    allowed = SIDE_STREAM if len(streams) > 1 else ONE_STREAM
+    period = timing.latency_us.median
+    if evidence.busy_us is None or evidence.busy_us <= allowed * period + 2:
+        return ""
+    return (
+        f"work outside the timed stream: the trace saw {evidence.busy_us:.4g} us of device work in "
+        f"a call, on stream {' and '.join(map(str, streams))}; its time is {period:.4g} us"
+    )
+
+
 def mismatch(record: Record) -> str:
-    """Why the trace disagrees with the stages that the record's cost declares; '' if it does not.
+    """Why the trace disagrees with the record's time or with the stages that its cost declares;
+    '' if it does not.
 
     Without evidence nothing is said. A kernel of unknown kind may stand for any stage. Memsets are
     no stage; copies are, where the cost declares some, and else they are left out of the count.
     """
+    if reason := uncovered(record):
+        return reason
     evidence, cost = record.traced, record.cost
     if evidence is None or cost is None or not evidence.launch_count:
         return ""

@@ -165,6 +165,36 @@ def test_a_kill_from_outside_is_retried_once(tmp_path):
     assert records["killed_once"]["attempts"] == 2
 
 
+def test_each_of_several_processes_measures_every_cell(tmp_path):
+    done, jobs = klab(tmp_path, "implementations=[right,also_right]", "protocol.processes=3")
+    assert done.returncode == 0, done.stderr[-2000:]
+    for record in by_name(jobs).values():
+        assert record["timing"]["process_of_round"] == [1] * 20 + [2] * 20 + [3] * 20
+        assert len(record["timing"]["rounds_us"]) == 60
+        assert record["log"] in {f"logs/worker-0{k}.log" for k in (1, 2, 3)}
+    (compared,) = jobs[0]["judgement"]["comparisons"]
+    assert (compared["processes"], compared["rounds"]) == (3, 60)
+    folder = Path(jobs[0]["folder"])
+    lines = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    assert [line["record"]["process"] for line in lines] == [1, 1, 2, 2, 3, 3]
+    assert len(list((folder / "logs").glob("worker-*.log"))) == 3
+
+
+def test_a_budget_measures_wide_cells_a_second_time(tmp_path):
+    done, jobs = klab(
+        tmp_path,
+        "implementations=[right,also_right]",
+        "protocol.max_rounds=30",
+        "protocol.precision=0.00001",
+        "protocol.budget_s=60",
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    for record in by_name(jobs).values():
+        assert record["attempts"] == 2
+        assert record["timing"]["stopped"].startswith("second measurement")
+        assert len(record["timing"]["rounds_us"]) == 30
+
+
 def test_a_kill_that_comes_again_is_lost_and_the_rest_completes(tmp_path):
     done, jobs = klab(
         tmp_path,
@@ -178,6 +208,7 @@ def test_a_kill_that_comes_again_is_lost_and_the_rest_completes(tmp_path):
 
 
 def test_an_empty_workload_ends_empty_and_its_neighbours_do_not(tmp_path):
+    """C15: an empty dimension amid a sweep."""
     done, jobs = klab(tmp_path, "implementations=[right,also_right]", "shapes.product.N=[10,0,20]")
     assert done.returncode == 0, done.stderr[-2000:]
     found = [(r["cell"]["workload"]["axes"]["N"], ended(r)) for j in jobs for r in j["records"]]

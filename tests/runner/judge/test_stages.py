@@ -1,15 +1,17 @@
 from dataclasses import replace
 
 import pytest
-from kernel_lab.runner.judge.stages import mismatch, short
+from kernel_lab.runner.judge.stages import mismatch, short, uncovered
 from kernel_lab.runner.records import (
     Cell,
     Cost,
     Evidence,
+    Interval,
     Launch,
     Record,
     Stage,
     Status,
+    Timing,
     Workload,
 )
 
@@ -128,3 +130,34 @@ def test_a_pass_over_more_than_32_bit_offsets_may_be_split(moved, launches, agre
     stages = tuple(replace(s, bytes_read=moved, bytes_written=moved) for s in whole.cost.stages)
     large = replace(whole, cost=replace(whole.cost, stages=stages))
     assert (mismatch(large) == "") is agrees
+
+
+@pytest.mark.parametrize(
+    ("busy_us", "streams", "period", "found"),
+    [
+        (172.0, (7, 13), 4.0, True),
+        (172.0, (13,), 4.0, True),
+        (172.0, (7, 13), 180.0, False),  # joined: covered
+        (172.0, (7,), 100.0, False),  # a slower clock in the pass of its own
+        (2.0, (7, 13), 1.0, False),
+        (None, (7,), 4.0, False),
+    ],
+)
+def test_work_that_no_period_covers_is_outside_the_timed_stream(busy_us, streams, period, found):
+    """T01: the trace attributes it to the call, whatever its stream."""
+    made = record([ACT], ["pointwise"])
+    launches = tuple(replace(launch("pointwise"), stream=stream) for stream in streams)
+    evidence = replace(made.evidence[0], busy_us=busy_us, launches=launches)
+    timing = Timing(
+        timer="t",
+        headline="period_us",
+        state="cold",
+        latency_us=Interval(median=period, low=period, high=period),
+        rounds_us=(period,),
+        calls=1,
+        cache="",
+    )
+    made = replace(made, status=Status.ok, timing=timing, evidence=(evidence,))
+    assert bool(uncovered(made)) == found
+    if found:
+        assert mismatch(made).startswith("work outside the timed stream")

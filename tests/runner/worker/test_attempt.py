@@ -68,6 +68,7 @@ def test_the_headline_is_the_first_state_and_warm_stands_beside(lab):
 
 
 def test_the_spread_of_the_clock_is_recorded(lab):
+    """T11: blocks at other SM clocks."""
     attempt, _ = settled(lab, sampled(mhz=(1980,) * 19 + (990,)))
     assert attempt.timing.clock_spread == pytest.approx(0.5)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import time
 
 import pytest
 import torch
@@ -149,6 +150,7 @@ def test_a_truth_of_nan_leaves_every_record_invalid(lab):
 
 
 def test_an_empty_cell_is_checked_for_shape_and_has_no_time(lab):
+    """C15: no throughput and no speed-up can come of it."""
     cell = Cell(index=0, kernel="k", workload=Workload(axes={"N": 0}, dtype="fp32"))
     found = records(lab.made(eager=eager, wrong=lambda x: torch.ones(1)), cell)
     assert found["eager"].status is Status.empty
@@ -237,3 +239,22 @@ def test_a_compiled_arm_under_a_switch_that_turns_compiling_off_is_invalid(lab):
     assert found["compiled"].status is Status.invalid
     assert "ran uncompiled" in found["compiled"].reason
     assert found["compiled"].timing is None
+
+
+@pytest.mark.parametrize("warmup_ms", [0.0, 1.0])
+def test_what_the_first_call_does_once_is_never_in_a_sample(lab, warmup_ms):
+    """T07: compiling and tuning end before the first sample, whatever the warm-up."""
+    slept = []
+
+    def compiles(x):
+        if not slept:
+            slept.append(time.sleep(0.3))
+        return x * 2
+
+    compiles.tuning = lambda: "BLOCK=128"
+    experiment = lab.experiment({"eager": eager, "compiles": compiles}, language=Language.cuda)
+    experiment.protocol.warmup_ms = warmup_ms
+    record = records(lab.context(experiment), lab.cell)["compiles"]
+    assert record.compile_s >= 0.3
+    assert record.tuning == "BLOCK=128"
+    assert max(record.timing.rounds_us) * record.timing.calls < 0.3e6

@@ -61,7 +61,7 @@ def test_a_row_of_zeros_counts_differences_whole():
 
 
 def test_zeros_are_no_answer_to_small_values():
-    # C03: a softmax over 262144 columns: every right value is below the usual absolute tolerance
+    """C03: a softmax over 262144 columns: all values are below the usual absolute tolerance."""
     truth = torch.softmax(torch.randn(1, 262144, dtype=torch.float64), dim=-1)
     found = errors_of(torch.zeros(1, 262144), truth)
     assert found.max_error > 0.3
@@ -93,7 +93,7 @@ def test_nonfinite_values_have_their_places(output, truth, misplaced):
 
 
 def test_all_nan_against_all_nan_shows_its_counts():
-    # C01: a match, and nothing but NaN: the counts are what the gate refuses it by
+    """C01: a match, and nothing but NaN: the counts are what the gate refuses it by."""
     found = errors_of(f64(NAN, NAN, NAN), f64(NAN, NAN, NAN))
     assert (found.nonfinite, found.nonfinite_reference, found.misplaced) == (3, 3, 0)
 
@@ -185,7 +185,7 @@ def test_a_unit_in_the_last_place(dtype, eps):
 
 
 def test_fused_rounding_is_not_held_against_it():
-    # C17: three chained bf16 operations; the fused one skips two roundings and errs less
+    """C17: three chained bf16 operations; the fused one skips two roundings and errs less."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(64, 256, generator=generator).bfloat16()
     truth = torch.nn.functional.gelu(x.double() * 1.7 + 0.3).pow(2)
@@ -194,3 +194,18 @@ def test_fused_rounding_is_not_held_against_it():
     assert (eager != fused).float().mean() > 0.01
     assert errors_of(fused, truth).max_error <= errors_of(eager, truth).max_error
     assert errors_of(fused, truth).rms_error <= errors_of(eager, truth).rms_error
+
+
+@pytest.mark.gpu
+def test_the_tail_beyond_32_bits_is_compared_and_its_index_named():
+    """C11: a bf16 copy of 2^31 + 4096 elements by a kernel whose offsets wrap misses the tail."""
+    n = 2**31 + 4096
+    if torch.cuda.mem_get_info()[0] < 40 << 30:
+        pytest.skip("needs 40 GB of free GPU memory")
+    x = torch.ones(n, dtype=torch.bfloat16, device="cuda")
+    output = x.clone()
+    output[2**31 + 17 :] = 0
+    found = errors_of(output, x.double())
+    assert found.max_error > 0.1
+    assert found.worst_index == (2**31 + 17,)
+    assert errors_of(x, x.double()).max_error == 0

@@ -31,6 +31,7 @@ def test_small_inputs_rotate_through_three_times_the_cache():
 
 
 def test_inputs_too_small_to_rotate_are_used_once_and_the_cache_is_filled_by_reading():
+    """T05: the size comes from the device's L2, and both are in the record."""
     made = clock({}, (torch.ones(4),), cache_bytes=102400)
     assert f"{MAX_CALLS} copies used once a run" in made.cache
     assert "L2 filled by reading" in made.cache
@@ -86,7 +87,7 @@ def test_a_chain_of_two_kernels_costs_twice_one():
 
 @pytest.mark.gpu
 def test_small_kernels_are_held_and_cost_twice_one_too():
-    # far below what the host takes to launch: the queue must be held, or this is host time
+    """T09: far below what the host takes to launch: the queue is held, or this is host time."""
     x = torch.randn(1 << 10, device="cuda")
     medians, blocks, made = measured({"one": lambda x: x * 2, "two": lambda x: x * 2 * 3}, (x,))
     assert 1.7 <= medians["two", "cold"] / medians["one", "cold"] <= 2.3

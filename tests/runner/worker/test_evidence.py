@@ -219,7 +219,7 @@ print(found.launch_count, found.calls, found.held, [k.kind for k in found.launch
 
 @pytest.mark.gpu
 def test_the_first_profiler_session_of_a_process_sees_the_right_counts():
-    # D05, in a fresh process
+    """D05: in a fresh process."""
     done = subprocess.run(
         [sys.executable, "-c", FIRST_SESSION], capture_output=True, text=True, check=False
     )
@@ -229,6 +229,7 @@ def test_the_first_profiler_session_of_a_process_sees_the_right_counts():
 
 @pytest.mark.gpu
 def test_a_call_that_does_nothing_is_seen_as_nothing():
+    """T15: a result that is only looked up launches no kernel."""
     import torch
     from kernel_lab.runner.worker.evidence import trace, warm_profiler
 
@@ -246,3 +247,27 @@ def test_a_call_that_does_nothing_is_seen_as_nothing():
     assert found.launch_count == 0
     assert found.reason
     assert found.busy_us is None
+
+
+@pytest.mark.gpu
+def test_a_hidden_copy_to_dense_memory_is_a_kernel_of_its_own():
+    """C13: it is seen beside the kernel under test, for strided inputs only."""
+    import torch
+    from kernel_lab.runner.worker.evidence import trace, warm_profiler
+    from kernel_lab.runner.worker.inputs import restride
+
+    warm_profiler()
+    counts = {}
+    for layout in ("contiguous", "transposed"):
+        copies = [(restride(torch.randn(512, 256, device="cuda"), layout),) for _ in range(3)]
+        found = trace(
+            lambda x: x.contiguous() * 2,
+            copies,
+            cell_id="c0",
+            implementation="dense",
+            own_language=Language.torch,
+            flush=torch.ones(1 << 20, device="cuda").sum,
+            host_us=200.0,
+        )
+        counts[layout] = found.launch_count
+    assert counts == {"contiguous": 1, "transposed": 2}

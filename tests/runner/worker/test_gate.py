@@ -1,10 +1,12 @@
 """The gate passes right answers, and says of each wrong one what is wrong with it."""
 
+import dataclasses
 import math
 
 import pytest
 import torch
 from kernel_lab.runner.records import Cell, Status, Workload
+from kernel_lab.runner.schema import Device
 from kernel_lab.runner.worker.gate import Gate, WrongAnswer
 from kernel_lab.runner.worker.inputs import clone, restride
 
@@ -87,7 +89,7 @@ def test_nan_where_the_reference_has_it_is_right(lab):
 
 
 def test_a_reference_of_nothing_but_nan_is_no_test(lab):
-    # C01: the logarithm of negative numbers
+    """C01: the logarithm of negative numbers."""
     lab.define("reference", lambda x: (-x.abs()).log())
     with pytest.raises(WrongAnswer) as raised:
         Gate(lab.made(eager=lambda x: (-x.abs()).log()), lab.cell, seed=1)
@@ -278,6 +280,7 @@ def test_integer_outputs_keep_the_references_dtype(lab):
 
 @pytest.mark.parametrize("layout", ["transposed", "padded", "strided"])
 def test_a_layout_reaches_the_implementation(lab, layout):
+    """C13: the check runs on the strides asked for."""
     lab.define("make_inputs", lambda draw, *, M, **_: {"x": draw(M, 5)})
     strides = []
 
@@ -291,6 +294,7 @@ def test_a_layout_reaches_the_implementation(lab, layout):
 
 
 def test_expanded_inputs_are_checked_as_they_are(lab):
+    """C13: stride 0."""
     lab.define("make_inputs", lambda draw, *, N, **_: {"x": draw(N, 1).expand(N, 4)})
     strides = []
 
@@ -303,6 +307,7 @@ def test_expanded_inputs_are_checked_as_they_are(lab):
 
 
 def test_an_empty_output_is_told(lab):
+    """C15: an empty problem is checked for its shape."""
     cell = Cell(index=0, kernel="k", workload=Workload(axes={"N": 0}, dtype="fp32"))
     made = Gate(lab.made(eager=eager), cell, seed=1)
     assert made.empty
@@ -327,7 +332,7 @@ def test_the_reference_gets_its_arguments_in_fp64(lab):
 
 @pytest.mark.parametrize("storage", ["float16", "bfloat16"])
 def test_fused_rounding_passes_in_low_precision(lab, storage):
-    # C17: eager rounds after each operation, the fused path once
+    """C17: eager rounds after each operation, the fused path once."""
     lab.define("reference", lambda x: torch.nn.functional.gelu(x * 1.7 + 0.3) * 3)
     context = lab.context(
         lab.experiment(
@@ -360,3 +365,113 @@ def test_every_distribution_that_varies_is_checked_as_it_is(lab, distribution):
     assert made.check(eager).checks == 2
     whole = torch.equal(made.first_inputs[0], made.first_inputs[0].round())
     assert whole == (distribution == "integers")
+
+
+@pytest.mark.parametrize("layout", ["transposed", "strided"])
+def test_a_kernel_that_takes_every_input_for_dense_is_wrong_on_views(lab, layout):
+    """C13: it reads the memory in order, whatever the strides."""
+    lab.define("make_inputs", lambda draw, *, M, **_: {"x": draw(M, 5)})
+
+    def dense(x):
+        return x.as_strided((7, 5), (5, 1)) * 2
+
+    def made(layout):
+        workload = Workload(axes={"M": 7}, dtype="fp32", layout=layout)
+        cell = Cell(index=0, kernel="k", workload=workload)
+        return Gate(lab.made(eager=eager), cell, seed=1)
+
+    assert made("contiguous").check(dense).checks == 2
+    assert refused(made(layout), dense).status is Status.wrong_values
+
+
+def test_zeros_are_refused_where_every_right_value_is_tiny(lab):
+    """C03: no absolute tolerance lets an all-zero softmax of 262144 columns pass."""
+    lab.define("reference", lambda x: x.softmax(-1))
+    cell = Cell(index=0, kernel="k", workload=Workload(axes={"N": 262144}, dtype="fp32"))
+    made = Gate(lab.made(eager=lambda x: x.softmax(-1)), cell, seed=1)
+    assert refused(made, torch.zeros_like).status is Status.wrong_values
+    mean = refused(made, lambda x: torch.full_like(x, 1 / x.numel()))
+    assert mean.status is Status.wrong_values
+
+
+def ten_bits(x):
+    """As tensor cores take fp32 operands in tf32: ten bits of mantissa, rounded to nearest."""
+    bits = x.view(torch.int32)
+    return ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def test_tf32_is_refused_under_fp32_and_has_a_tolerance_of_its_own(lab):
+    """C05: one arm in tf32 beside a full fp32 baseline has no time, so no speed-up either."""
+    lab.define("make_inputs", lambda draw, *, N, **_: {"a": draw(N, N), "b": draw(N, N)})
+    lab.define("reference", lambda a, b: a @ b)
+    experiment = lab.experiment({"eager": lambda a, b: a @ b})
+
+    def rounded(a, b):
+        return ten_bits(a) @ ten_bits(b)
+
+    wrong = refused(Gate(lab.context(experiment), lab.cell, seed=1), rounded)
+    assert wrong.status is Status.wrong_values
+    experiment.dtype.tf32 = True
+    found = Gate(lab.context(experiment), lab.cell, seed=1).check(rounded)
+    assert found.max_tolerance == 2 * 2.0**-10
+
+
+@pytest.mark.parametrize("elements", [1 << 14, 1 << 20])
+@pytest.mark.parametrize("reference_first", [True, False])
+def test_memory_that_nobody_wrote_is_no_answer(lab, elements, reference_first):
+    """C09: even where the allocator hands out the freed output of the reference."""
+    cell = Cell(index=0, kernel="k", workload=Workload(axes={"N": elements}, dtype="fp32"))
+    made = Gate(lab.made(eager=eager), cell, seed=1)
+
+    if reference_first:
+        right = made.first_inputs[0] * 2
+        del right
+    assert refused(made, torch.empty_like).status is Status.wrong_values
+
+
+def on_gpu(context):
+    return dataclasses.replace(context, kind=Device.cuda, device=torch.device("cuda"))
+
+
+@pytest.mark.gpu
+def test_memory_that_nobody_wrote_is_no_answer_on_a_gpu(lab):
+    """C09: the caching allocator hands out the block that the yardstick's output was in."""
+    cell = Cell(index=0, kernel="k", workload=Workload(axes={"N": 1 << 20}, dtype="fp32"))
+    made = Gate(on_gpu(lab.made(eager=eager)), cell, seed=1)
+    right = made.first_inputs[0] * 2
+    del right
+    wrong = refused(made, torch.empty_like)
+    assert wrong.status is Status.wrong_values
+    assert "non-finite" in wrong.reason
+    assert made.check(eager).checks == 2
+
+
+@pytest.mark.gpu
+def test_tf32_is_refused_under_fp32_on_a_gpu(lab):
+    """C05: a product that turns tf32 on for itself."""
+    lab.define("make_inputs", lambda draw, *, N, **_: {"a": draw(N, N), "b": draw(N, N)})
+    lab.define("reference", lambda a, b: a @ b)
+    cell = Cell(index=0, kernel="k", workload=Workload(axes={"N": 512}, dtype="fp32"))
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+    def in_tf32(a, b):
+        torch.backends.cuda.matmul.allow_tf32 = True
+        try:
+            return a @ b
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = False
+
+    try:
+        made = Gate(on_gpu(lab.made(eager=lambda a, b: a @ b)), cell, seed=1)
+        assert refused(made, in_tf32).status is Status.wrong_values
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("key", [lambda x: x.data_ptr(), lambda x: (x.data_ptr(), x._version)])
+def test_a_result_remembered_by_its_address_on_a_gpu_is_stale(lab, key):
+    """T15: a dictionary keyed on the data pointer around a right kernel."""
+    made = Gate(on_gpu(lab.made(eager=eager)), lab.cell, seed=1)
+    assert refused(made, remembering(key)).status is Status.wrong_values
