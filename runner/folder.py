@@ -3,7 +3,9 @@
     job.json            id, signature, command, status
     config.json         the resolved experiment
     environment.json    GPU, host, software, code
-    records.jsonl       one line a record, flushed per cell; evidence lines follow and join them
+    records.jsonl       one line a record, flushed per cell; evidence lines follow and join them;
+                        of a cell measured again the later line counts; lines of several fresh
+                        processes (`process` from 1) are merged as they are read
     ranges.json         NVTX payload -> cell, implementation, phase
     judgement.json      verdicts
     plots/ logs/
@@ -21,6 +23,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from .errors import StoreError
+from .merging import merged
 from .records import Evidence, Job, JobStatus, Judgement, Record
 
 _record = TypeAdapter(Record)
@@ -90,13 +93,15 @@ def _take_off_half_a_line(path: Path) -> None:
             stream.truncate(stream.read().rfind(b"\n") + 1)
 
 
-def read_records(path: Path) -> tuple[Record, ...]:
-    """The records of a `records.jsonl`, each with the evidence that followed it.
+def read_records(path: Path, confidence: float = 0.95) -> tuple[Record, ...]:
+    """The records of a `records.jsonl`, each with the evidence that followed it; those of several
+    processes as one, with intervals of this confidence.
 
     A last line cut short by a crash is passed over; a broken line elsewhere is an error.
     Raises StoreError with the file and line.
     """
-    records: dict[tuple[str, str], Record] = {}
+    found: dict[tuple[str, str], dict[int, Record]] = {}
+    traced: dict[tuple[str, str], tuple[Evidence, ...]] = {}
     if not path.exists():
         return ()
     lines = path.read_bytes().split(b"\n")
@@ -107,17 +112,29 @@ def read_records(path: Path) -> tuple[Record, ...]:
             values: dict[str, Any] = json.loads(line)
             if "record" in values:
                 record = _record.validate_python(values["record"])
-                records[record.cell.id, record.implementation] = record
+                key = record.cell.id, record.implementation
+                of_process = found.setdefault(key, {})
+                if record.process == 0:
+                    of_process.clear()
+                of_process[record.process] = record
+                traced[key] = record.evidence
             else:
                 evidence = _evidence.validate_python(values["evidence"])
                 key = evidence.cell_id, evidence.implementation
-                kept = tuple(e for e in records[key].evidence if e.tool != evidence.tool)
-                records[key] = dataclasses.replace(records[key], evidence=(*kept, evidence))
+                kept = tuple(e for e in traced[key] if e.tool != evidence.tool)
+                traced[key] = (*kept, evidence)
         except (ValueError, KeyError, ValidationError) as error:
             if number == len(lines):
                 break
             raise StoreError(f"{path}:{number}: not a record: {error}") from error
-    return tuple(records.values())
+    return tuple(
+        dataclasses.replace(_one(of_process, confidence), evidence=traced[key])
+        for key, of_process in found.items()
+    )
+
+
+def _one(of_process: dict[int, Record], confidence: float) -> Record:
+    return of_process[0] if 0 in of_process else merged(list(of_process.values()), confidence)
 
 
 def read_job(folder: Path) -> Job:
@@ -137,7 +154,8 @@ def read_job(folder: Path) -> Job:
             judgement = _judgement.validate_python(_read_json(judged))
     except ValidationError as error:
         raise StoreError(f"{folder}: not a job as this version writes it: {error}") from error
-    records = read_records(folder / "records.jsonl")
+    confidence = (job.config.get("protocol") or {}).get("confidence", 0.95)
+    records = read_records(folder / "records.jsonl", confidence)
     return dataclasses.replace(job, records=records, judgement=judgement)
 
 

@@ -19,6 +19,7 @@ from .folder import JobFolder, finished, read_job
 from .interrupts import interruptible
 from .judge.stages import mismatch
 from .judge.verdicts import judge
+from .passes import Passes
 from .provenance import code_state, signature, source_hash
 from .question.plan import Plan
 from .records import (
@@ -34,6 +35,9 @@ from .schema import Device, Experiment, Mode, WorkerMode
 from .spent import added, whole
 from .supervisor import Progress, Supervisor
 from .traced import traceable, traces
+
+CellDone = Callable[[PlannedCell, Sequence[Record], bool], None]
+"""Told of a cell's records; the flag: it was measured before in this process."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +84,7 @@ class JobRun:
         job: Job,
         folder: JobFolder,
         progress: Progress,
-        cell_done: Callable[[PlannedCell, Sequence[Record]], None] = lambda cell, records: None,
+        cell_done: CellDone = lambda cell, records, again: None,
     ) -> None:
         self._request = request
         self._job = job
@@ -129,7 +133,7 @@ class JobRun:
             )
         )
 
-    def _supervisor(self, *, ceilings: bool = False) -> Supervisor:
+    def _supervisor(self, *, timing: bool = False) -> Supervisor:
         request, experiment = self._request, self._request.experiment
         kind = Device.cuda if request.gpu is not None else Device.cpu
         supervisor = Supervisor(
@@ -142,32 +146,36 @@ class JobRun:
                 "kind": kind,
                 "job": request.id,
                 "python_path": list(request.python_path),
-                "ceilings": ceilings,
+                "ceilings": timing and experiment.mode is Mode.run,
             },
             environment=worker_environment(experiment, request.gpu),
             inline=experiment.worker is WorkerMode.inline,
+            logs_as="worker" if timing else "trace",
             progress=self._progress,
         )
         self._supervisors.append(supervisor)
         return supervisor
 
     def _measure(self) -> list[Record]:
-        records: list[Record] = []
-        with self._supervisor(ceilings=self._request.experiment.mode is Mode.run) as supervisor:
-            for planned in self._request.plan.cells:
+        experiment = self._request.experiment
+        with self._supervisor(timing=True) as supervisor:
+
+            def keep(planned: PlannedCell, records: list[Record], again: bool) -> list[Record]:
                 found = [
                     dataclasses.replace(
                         record,
                         repro=self._repro(record),
                         device=self._request.gpu.name if self._request.gpu else "cpu",
                     )
-                    for record in supervisor.measure(planned)
+                    for record in records
                 ]
                 self._folder.append(found)
                 self._folder.write_json("ranges.json", supervisor.ranges)
-                records += found
                 self._write_environment(supervisor)
-                self._cell_done(planned, found)
+                self._cell_done(planned, found, again)
+                return found
+
+            records = Passes(experiment, self._request.plan.cells, supervisor, keep).run()
             self._write_environment(supervisor)
         return records
 

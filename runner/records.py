@@ -209,6 +209,8 @@ class Timing:
     `latency_us` is the headline: `period_us` cold on a GPU, `wall_us` warm on `cpu`. `warm_us` is
     the same quantity warm. `rounds_us` holds the round medians behind the headline, in round
     order, so that the k-th value of two implementations of a cell was measured side by side.
+    `process_of_round` numbers the fresh process that each came from; empty: one process. Over
+    several the intervals of `latency_us` and `warm_us` are over the processes' medians.
     """
 
     timer: str
@@ -228,6 +230,16 @@ class Timing:
     stopped: str = ""
     clock_spread: float | None = None
     notes: tuple[str, ...] = ()
+    process_of_round: tuple[int, ...] = ()
+
+    @property
+    def by_process(self) -> dict[int, tuple[float, ...]]:
+        """The rounds of each process; all under 0 where there was one."""
+        found: dict[int, list[float]] = {}
+        for place, us in enumerate(self.rounds_us):
+            process = self.process_of_round[place] if self.process_of_round else 0
+            found.setdefault(process, []).append(us)
+        return {process: tuple(rounds) for process, rounds in found.items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -271,7 +283,10 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """One implementation of one cell, finished. A status outside `TIMED` carries no time."""
+    """One implementation of one cell, finished. A status outside `TIMED` carries no time.
+
+    `process` numbers the fresh process, from 1, where a job repeats in several; 0: of all of them.
+    """
 
     job: str
     experiment: str
@@ -292,6 +307,7 @@ class Record:
     device: str = ""
     peak_memory_bytes: int | None = None
     attempts: int = 1
+    process: int = 0
     repro: str = ""
     range_id: int | None = None
     log: str = ""
@@ -341,8 +357,9 @@ class Verdict(StrEnum):
 class Comparison:
     """One implementation against the baseline in one cell; `speedup` is baseline / implementation.
 
-    `state` is that of the times compared; `detectable` the smallest ratio that this many rounds
-    of this noise would have told from 1 + band.
+    Its interval is over `processes`, where there are several, else over `rounds`. `state` is that
+    of the times compared; `detectable` the smallest ratio that as many of them, with this noise,
+    would have told from 1 + band.
     """
 
     cell_id: str
@@ -353,6 +370,7 @@ class Comparison:
     verdict: Verdict
     rounds: int
     detectable: float
+    processes: int = 1
     note: str = ""
 
 

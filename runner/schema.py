@@ -293,6 +293,14 @@ class Protocol:
     """Wall time after which a cell's announced implementation ends `timed_out`."""
     step_limit_s: float = 300.0
     """The same for one step (load, check, time) of one implementation."""
+    processes: int = 1
+    """Fresh worker processes in each of which every cell is measured once, one after the other.
+    With several, intervals and verdicts take the process as the unit, not the round."""
+    budget_s: float = 0.0
+    """Wall seconds for measuring the cells, an equal share a process; 0: no such budget. Every
+    cell first gets min_rounds, whatever that takes. While some of the budget is left, cells whose
+    interval is wider than `precision` are measured a second time, widest first, with up to
+    max_rounds and what is left as sampling time."""
 
 
 @dataclass

@@ -48,11 +48,13 @@ class Supervisor:
         start: dict[str, Any],
         environment: dict[str, str],
         inline: bool = False,
+        logs_as: str = "worker",
         progress: Progress | None = None,
     ) -> None:
         self._experiment = experiment
         self._job = job
         self._logs = logs
+        self._logs_as = logs_as
         self._start = start
         self._environment = environment
         self._progress = progress or Progress()
@@ -75,15 +77,17 @@ class Supervisor:
             self._worker.end()
             self._worker = None
 
-    def measure(self, planned: PlannedCell) -> list[Record]:
-        """Records of every implementation of a cell, in the plan's order."""
+    def measure(
+        self, planned: PlannedCell, sampling: dict[str, float] | None = None
+    ) -> list[Record]:
+        """Records of every implementation of a cell, in the plan's order. `sampling` holds what
+        differs from the protocol this time, and the number of the process."""
         cell = planned.cell
         pending = list(planned.implementations)
         records: dict[str, Record] = {}
-        attempts = 1
-        retried = False
+        attempts, retried = 1, False
         while pending:
-            outcome = self._ask(cell, "cell", pending, "records")
+            outcome = self._ask(cell, "cell", pending, "records", sampling=sampling or {})
             if isinstance(outcome, Death):
                 self._progress.death(cell, outcome)
                 attempts += 1
@@ -104,10 +108,8 @@ class Supervisor:
             for name in (name for name in pending if name not in records):
                 records[name] = self._dead(cell, name, forgotten(name), attempts)
             break
-        records = {name: records[name] for name in planned.implementations}
-        for skip in planned.skips:
-            records[skip.implementation] = skipped(self._job, self._experiment, cell, skip)
-        return list(records.values())
+        skips = [skipped(self._job, self._experiment, cell, skip) for skip in planned.skips]
+        return [records[name] for name in planned.implementations] + skips
 
     def trace(self, cell: Cell, names: Sequence[str]) -> list[Evidence]:
         """Evidence of implementations of a cell; one whose trace failed says why."""
@@ -127,7 +129,7 @@ class Supervisor:
         return found
 
     def _log_name(self) -> str:
-        return f"logs/worker-{self._count:02d}.log"
+        return f"logs/{self._logs_as}-{self._count:02d}.log"
 
     def _ask(
         self,
@@ -136,12 +138,15 @@ class Supervisor:
         names: list[str],
         answer: str,
         found: list[Evidence] | None = None,
+        **more: Any,
     ) -> dict[str, Any] | Death:
         """Sends one request and waits for its answer, a death, or the end of patience. The
         seconds are the worker's own where it lived to tell them."""
         worker = self._ready()
         heard = Stopwatch()
-        outcome = self._answer(worker, heard, cell, do, names, answer, found)
+        message = {"do": do, "cell": _cell.dump_python(cell, mode="json"), **more}
+        message["implementations"] = names
+        outcome = self._answer(worker, heard, cell, message, answer, found)
         told = outcome.pop("seconds", None) if isinstance(outcome, dict) else None
         self.seconds = added(self.seconds, told or heard.take())
         return outcome
@@ -151,8 +156,7 @@ class Supervisor:
         worker: WorkerProcess | InlineWorker,
         heard: Stopwatch,
         cell: Cell,
-        do: str,
-        names: list[str],
+        message: dict[str, Any],
         answer: str,
         found: list[Evidence] | None,
     ) -> dict[str, Any] | Death:
@@ -160,7 +164,6 @@ class Supervisor:
         announced, phase = "", "start"
         now = time.monotonic()
         cell_end, step_end = now + protocol.cell_limit_s, now + protocol.step_limit_s
-        message = {"do": do, "cell": _cell.dump_python(cell, mode="json"), "implementations": names}
         try:
             worker.channel.send(message)
         except OSError:
@@ -220,7 +223,7 @@ class Supervisor:
         self.close()
         self._count += 1
         started = time.monotonic()
-        log = self._logs / f"worker-{self._count:02d}.log"
+        log = self._logs.parent / self._log_name()
         worker = self._start_worker(log, self._environment)
         self._worker = worker
         with contextlib.suppress(OSError):  # it is gone already: then it says nothing either

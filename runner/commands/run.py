@@ -20,6 +20,7 @@ from ..folder import JobFolder, read_job
 from ..interrupts import Interrupts, Terminated, interruptible
 from ..job import JobRun, Request, describe, exit_code
 from ..outputs import create_exclusively, outputs, run_folder, sweep_folder
+from ..passes import processes
 from ..preparing import Preparer
 from ..question.compose import (
     CONFIG_NAME,
@@ -164,7 +165,8 @@ class Command:
         self._filing.open(job)
         for note in request.plan.notes:
             self._print(note)
-        reporter = Reporter(self._console, job, len(request.plan.cells), quiet=self._asked.quiet)
+        cells = len(request.plan.cells) * processes(request.experiment)
+        reporter = Reporter(self._console, job, cells, quiet=self._asked.quiet)
         try:
             JobRun(request, job, folder, reporter.progress, reporter.cell_done).run()
         finally:

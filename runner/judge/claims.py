@@ -6,9 +6,8 @@ from ..bands import Band, parse
 from ..errors import ConfigError, unknown
 from ..records import ClaimResult, ClaimVerdict, Finding, Interval, Record, Status
 from ..schema import Claim, Experiment
-from ..statistics import paired_ratio
 from .stages import mismatch
-from .usable import comparable
+from .usable import comparable, ratio
 
 EXPECTATIONS = ("speedup", "stages", "launches", "bytes_saved")
 
@@ -85,8 +84,8 @@ def _speedups(
             continue
         assert fused.timing is not None
         assert unfused.timing is not None
-        ratio = paired_ratio(unfused.timing.rounds_us, fused.timing.rounds_us, confidence)
-        verdict, seen = band.judge(ratio), f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
+        found = ratio(unfused.timing, fused.timing, confidence)
+        verdict, seen = band.judge(found), f"{found.median:.3f} [{found.low:.3f}, {found.high:.3f}]"
         if Status.noisy in (fused.status, unfused.status):
             verdict, seen = ClaimVerdict.undecided, f"{seen}, noisy"
         findings.append(Finding(cell=label, expectation=expectation, verdict=verdict, seen=seen))

@@ -1,6 +1,7 @@
 """Which times may be held against each other. Pure."""
 
-from ..records import Record, Status
+from ..records import Interval, Record, Status, Timing
+from ..statistics import paired_ratio, process_ratio
 
 
 def usable(record: Record) -> bool:
@@ -12,5 +13,25 @@ def comparable(one: Record, other: Record) -> bool:
     """Whether two records of a cell were timed side by side, in the same rounds."""
     if one.timing is None or other.timing is None or not (usable(one) and usable(other)):
         return False
-    rounds = len(one.timing.rounds_us)
-    return rounds == len(other.timing.rounds_us) and rounds > 1
+    return bool(paired(one.timing, other.timing))
+
+
+def paired(one: Timing, other: Timing) -> list[tuple[tuple[float, ...], tuple[float, ...]]]:
+    """The rounds that both ran side by side, of each process that holds as many of either."""
+    ours, theirs = one.by_process, other.by_process
+    return [
+        (ours[process], theirs[process])
+        for process in ours
+        if process in theirs and 1 < len(ours[process]) == len(theirs[process])
+    ]
+
+
+def ratio(one: Timing, other: Timing, confidence: float) -> Interval:
+    """one / other, with an interval over the processes that hold both; of a single one, over its
+    rounds. Raises ValueError where no rounds pair."""
+    pairs = paired(one, other)
+    if not pairs:
+        raise ValueError("no process holds paired rounds of both")
+    return (
+        process_ratio(pairs, confidence) if len(pairs) > 1 else paired_ratio(*pairs[0], confidence)
+    )

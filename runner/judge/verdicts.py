@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from ..records import Comparison, Judgement, Record, Status, Verdict
 from ..schema import Experiment
-from ..statistics import detectable, paired_ratio, verdict
+from ..statistics import detectable, verdict
 from .claims import judge_claim
-from .usable import comparable, usable
+from .usable import comparable, paired, ratio, usable
 
 
 def judge(records: Sequence[Record], experiment: Experiment) -> Judgement:
@@ -30,9 +30,13 @@ def compare(records: Sequence[Record], experiment: Experiment) -> list[Compariso
             continue
         assert base.timing is not None
         assert record.timing is not None
-        speedup = paired_ratio(base.timing.rounds_us, record.timing.rounds_us, protocol.confidence)
+        pairs = paired(base.timing, record.timing)
+        speedup = ratio(base.timing, record.timing, protocol.confidence)
         reached = verdict(speedup, protocol.band)
         note = ""
+        several = max(len(t.by_process) for t in (base.timing, record.timing)) > 1
+        if several and len(pairs) == 1:
+            note = "one process alone holds both"
         if (
             host_bound(record)
             and host_bound(base)
@@ -49,7 +53,8 @@ def compare(records: Sequence[Record], experiment: Experiment) -> list[Compariso
                 state=record.timing.state,
                 speedup=speedup,
                 verdict=reached if record.status is base.status is Status.ok else Verdict.undecided,
-                rounds=len(record.timing.rounds_us),
+                rounds=sum(len(rounds) for rounds, _ in pairs),
+                processes=len(pairs),
                 detectable=detectable(speedup, protocol.band),
                 note=note,
             )

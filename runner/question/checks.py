@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from ..errors import ConfigError, unknown
-from ..schema import Experiment, Implementation, Kernel, OnError, Store
+from ..schema import Experiment, Implementation, Kernel, OnError, Store, WorkerMode
 from . import axes, expressions, shapes
 
 LAYOUTS = ("contiguous", "transposed", "padded", "strided")
@@ -30,6 +30,8 @@ _PROTOCOL: dict[str, tuple[float, float]] = {
     "cell_budget_s": (0.01, 1e6),
     "cell_limit_s": (1, 1e6),
     "step_limit_s": (1, 1e6),
+    "processes": (1, 100),
+    "budget_s": (0, 1e6),
 }
 
 
@@ -125,6 +127,16 @@ def _protocol(experiment: Experiment) -> None:
         raise ConfigError(
             f"protocol.max_rounds: {protocol.max_rounds} is below "
             f"protocol.min_rounds {protocol.min_rounds}."
+        )
+    if protocol.budget_s and protocol.max_rounds == protocol.min_rounds:
+        raise ConfigError(
+            f"protocol.budget_s: {protocol.budget_s:g} s for rounds beyond protocol.min_rounds, "
+            f"and protocol.max_rounds={protocol.max_rounds} allows none. Raise max_rounds."
+        )
+    if protocol.processes > 1 and experiment.worker is WorkerMode.inline:
+        raise ConfigError(
+            f"protocol.processes: {protocol.processes} fresh processes, and worker=inline has "
+            "none. Add protocol.processes=1."
         )
 
 

@@ -52,6 +52,13 @@ def _ways(timed: list[Timing]) -> Iterator[Text]:
             form = form.replace("#", low if low == high else f"{low} to {high}", 1)
         parts = [f"latency: {headline}", *cache_state(state, form), f"timer {timer}"]
         yield Text(", ".join(parts), style="dim")
+    count = max((len(timing.by_process) for timing in timed), default=1)
+    if count > 1:
+        yield Text(
+            f"over {count} fresh processes: a speed-up's interval is over their means, a latency's "
+            "over their medians" + (", which is their range" if count < 6 else ""),
+            style="dim",
+        )
 
 
 def _notes(job: Job) -> Iterator[Text]:

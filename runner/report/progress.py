@@ -38,15 +38,17 @@ class Reporter:
         """The hooks that a supervisor calls."""
         return Progress(step=self._step, round=self._round, death=self._death)
 
-    def cell_done(self, planned: PlannedCell, records: Sequence[Record]) -> None:
-        """One line for a finished cell: its implementations with latency or status."""
-        self._done += 1
+    def cell_done(self, planned: PlannedCell, records: Sequence[Record], again: bool) -> None:
+        """One line for a finished cell: its implementations with latency or status. A cell that
+        was measured `again` from what was left of the budget is none of those to come."""
+        self._done += not again
         if self._quiet:
             return
         entries = "  ".join(_entry(record) for record in records)
-        left = self._left()
+        left = "" if again else self._left()
+        place = "again" if again else f"{self._done}/{self._cells}"
         self._console.print(
-            f"[{self._done}/{self._cells}] {planned.cell.workload.label}: {entries}{left}",
+            f"[{place}] {planned.cell.workload.label}: {entries}{left}",
             highlight=False,
             soft_wrap=True,
             markup=False,

@@ -27,6 +27,8 @@ class Context:
     announce: Announce
     cache_bytes: int
     """The last-level cache that a cold call must not find its inputs in; 0 on cpu."""
+    process: int = 1
+    """Which of the job's fresh processes this is: each takes the rounds in an order of its own."""
     profiled: str = ""
     """The variable that tells of a profiler around this process; empty without one."""
 

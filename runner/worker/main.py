@@ -89,7 +89,10 @@ class Worker:
         self._spent.take()
         try:
             records = self._session.measure(
-                cell, message["implementations"], lambda r: self._say({"say": "round", "round": r})
+                cell,
+                message["implementations"],
+                lambda r: self._say({"say": "round", "round": r}),
+                message.get("sampling", {}),
             )
         except Poisoned as poison:
             self._say(

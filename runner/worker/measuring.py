@@ -98,7 +98,7 @@ class Measuring:
             names,
             wanted if wanted in names else names[0],
             self._context.experiment.protocol,
-            seed=seed,
+            seed=seed + 1_000_033 * (self._context.process - 1),
             before_block=self._before,
         )
 

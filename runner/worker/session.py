@@ -93,10 +93,20 @@ class Session:
             torch.cuda.empty_cache()
 
     def measure(
-        self, cell: Cell, names: list[str], progress: Callable[[int], None]
+        self,
+        cell: Cell,
+        names: list[str],
+        progress: Callable[[int], None],
+        sampling: dict[str, Any] | None = None,
     ) -> list[Record]:
-        """Records of a cell. Raises Poisoned after a sticky device error."""
-        return CellRun(self.context, cell, names, self._monitor, progress).run()
+        """Records of a cell. `sampling` holds values of the protocol that differ this time, and
+        `process`, the number of this process. Raises Poisoned after a sticky device error."""
+        limits = dict(sampling or {})
+        process = limits.pop("process", 1)
+        experiment = self.context.experiment
+        experiment = replace(experiment, protocol=replace(experiment.protocol, **limits))
+        context = replace(self.context, experiment=experiment, process=process)
+        return CellRun(context, cell, names, self._monitor, progress).run()
 
     def trace(self, cell: Cell, name: str) -> tuple[Evidence, bool]:
         """Evidence of one implementation, and whether this process can go on."""

@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 from kernel_lab.runner.judge.usable import usable
 from kernel_lab.runner.judge.verdicts import compare, host_bound, judge
@@ -136,6 +138,43 @@ def test_host_bound_needs_a_host_time(made):
 def test_what_is_usable(made, status, is_usable):
     assert usable(made.record("x", latency=1.0, status=status)) is is_usable
     assert not usable(made.record("x"))
+
+
+def over_processes(made, name, latencies, *, rounds=20, noise=0.0005):
+    """A record whose processes each have their own time."""
+    one = made.record(name, latency=latencies[0])
+    each = [made.record(name, latency=us, noise=noise, rounds=rounds).timing for us in latencies]
+    numbers = tuple(p for p, us in enumerate(latencies, 1) for _ in range(rounds))
+    values = tuple(us for timing in each for us in timing.rounds_us)
+    timing = dataclasses.replace(one.timing, rounds_us=values, process_of_round=numbers)
+    return dataclasses.replace(one, timing=timing)
+
+
+def test_over_processes_the_process_is_the_unit(made):
+    base = over_processes(made, "eager", [10.0] * 5)
+    # 3 % in the mean, but no two processes agree: as rounds they would be told apart
+    other = over_processes(made, "fused", [9.3, 10.1, 9.5, 10.0, 9.6])
+    (found,) = compare([base, other], made.experiment())
+    assert (found.verdict, found.processes, found.rounds) == (Verdict.undecided, 5, 100)
+    single = [
+        dataclasses.replace(r, timing=dataclasses.replace(r.timing, process_of_round=()))
+        for r in (base, other)
+    ]
+    (as_rounds,) = compare(single, made.experiment())
+    assert (as_rounds.verdict, as_rounds.processes) == (Verdict.faster, 1)
+    agreed = over_processes(made, "fused", [9.5, 9.51, 9.49, 9.5, 9.52])
+    assert compare([base, agreed], made.experiment())[0].verdict is Verdict.faster
+
+
+def test_a_process_that_lost_one_of_a_pair_is_left_out_of_it(made):
+    base = over_processes(made, "eager", [10.0] * 3)
+    other = over_processes(made, "fused", [5.0, 5.0])
+    (found,) = compare([base, other], made.experiment())
+    assert (found.processes, found.rounds, found.note) == (2, 40, "")
+    alone = over_processes(made, "fused", [5.0])
+    (found,) = compare([base, alone], made.experiment())
+    assert (found.processes, found.rounds) == (1, 20)
+    assert "one process" in found.note
 
 
 def test_a_job_without_records_or_a_claim_has_nothing_to_say(made):

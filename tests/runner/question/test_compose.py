@@ -37,6 +37,24 @@ def test_an_experiment_composes_to_plain_values(outside):
     assert experiment.trace.none is None
 
 
+@pytest.mark.parametrize(
+    ("overrides", "text"),
+    [
+        (["protocol.processes=2", "worker=inline"], "protocol.processes: 2 fresh processes"),
+        (["protocol=quick", "protocol.budget_s=9"], "protocol.budget_s: 9 s for rounds beyond"),
+    ],
+)
+def test_what_a_protocol_cannot_do_beside_another_key_is_refused(outside, overrides, text):
+    said = refusal(lambda: compose(["experiment=tiny_question", *overrides], [outside]))
+    assert text in said
+
+
+def test_rigorous_repeats_in_five_processes_and_the_others_do_not(outside):
+    for name, processes in (("quick", 1), ("standard", 1), ("rigorous", 5)):
+        experiment = compose(["experiment=tiny_question", f"protocol={name}"], [outside])
+        assert experiment.protocol.processes == processes
+
+
 def test_the_command_line_overrides_the_experiment(outside):
     experiment = compose(
         ["experiment=tiny_question", "dtype=bf16", "protocol=quick", "seed=3", "trace=[torch]"],
@@ -95,6 +113,8 @@ REFUSED = [
     ("protocol.min_rounds=3", r"protocol\.min_rounds: 3 is not in 20 to"),
     ("protocol.max_rounds=10", r"protocol\.max_rounds: 10 is not in 20 to"),
     ("protocol.min_rounds=100", r"protocol\.max_rounds: 60 is below protocol\.min_rounds 100"),
+    ("protocol.processes=0", r"protocol\.processes: 0 is not in 1 to 100"),
+    ("protocol.budget_s=-1", r"protocol\.budget_s: -1.* is not in 0 to"),
     ("protocol.min_rounds=many", r"protocol\.min_rounds=many: an integer is meant"),
     ("protocol.warm=maybe", r"protocol\.warm=maybe: true or false is meant"),
     ("seed=null", r"seed=null: a value is meant"),
