@@ -6,10 +6,9 @@ again: where the first takes much longer, results are remembered by content, and
 the remembering.
 """
 
-import itertools
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from ..records import Cell, Status
 from .attempt import Attempt, Clock
@@ -83,12 +82,11 @@ def look(
             stop_if_sticky(attempt.name, error)
             attempt.fail(*classify(error), "recheck", traceback.format_exc())
     del gate
-    steps = itertools.count(1)
     for attempt in attempts:
         if attempt.timing is None:
             continue
         try:
-            reason = remembers(*_pairs(context, attempt, copies[0], steps))
+            reason = remembers(*_pairs(context, attempt, copies[0]))
         except Exception as error:
             stop_if_sticky(attempt.name, error)
             attempt.fail(*classify(error), "recheck", traceback.format_exc())
@@ -97,14 +95,12 @@ def look(
                 attempt.fail(Status.invalid, reason, "recheck")
 
 
-def _pairs(
-    context: Context, attempt: Attempt, inputs: Inputs, steps: Iterator[int]
-) -> tuple[list[float], list[float]]:
+def _pairs(context: Context, attempt: Attempt, inputs: Inputs) -> tuple[list[float], list[float]]:
     """Host time in us of calls on values not seen before, and of the same calls again."""
     fresh: list[float] = []
     again: list[float] = []
     while len(fresh) < PAIRS and (len(fresh) < 3 or sum(fresh) < ENOUGH_US):
-        vary(inputs, next(steps))
+        vary(inputs)
         for into in (fresh, again):
             context.synchronize()
             started = time.perf_counter()

@@ -144,10 +144,11 @@ def refill(inputs: Inputs, source: Inputs) -> None:
             _once_each(old).copy_(_once_each(new))
 
 
-def vary(inputs: Inputs, step: int) -> None:
-    """Other values of the same kind into the same memory; whole numbers (indices) stay.
+def vary(inputs: Inputs) -> None:
+    """Values not seen before into the same memory: each a 64th larger and one place further.
 
-    By steps 1, 2, 3 ... no values come twice: an even step n leaves x + n/8.
+    Signs and whole numbers (indices) stay, so that what an implementation demands of its inputs
+    holds. Nothing but zeros stays as it is.
     """
     for tensor in inputs:
         if tensor is None or not tensor.is_floating_point():
@@ -155,7 +156,8 @@ def vary(inputs: Inputs, step: int) -> None:
         memory = _once_each(tensor)
         # 8-bit floats have no arithmetic of their own
         values = memory.float() if memory.element_size() == 1 else memory
-        memory.copy_(step / 4 - values)
+        larger = values * (1 + 1 / 64)
+        memory.copy_(larger.roll(1, -1) if larger.ndim else larger)
 
 
 def _once_each(tensor: Tensor) -> Tensor:

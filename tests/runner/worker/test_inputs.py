@@ -13,6 +13,7 @@ from kernel_lab.runner.worker.inputs import (
     refill,
     restride,
     tensors,
+    vary,
 )
 
 CPU = torch.device("cpu")
@@ -260,3 +261,31 @@ def test_outliers_take_every_shape(shape):
 def test_outliers_stay_within_the_dtype(dtype):
     values = draw(dtype, "outliers")(4096, 8, scale=1e3 if dtype is torch.float16 else 10.0)
     assert torch.isfinite(values.float()).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn])
+def test_varied_values_come_once_keep_their_signs_and_leave_indices(dtype):
+    x, indices = draw(dtype)(64).float().abs().to(dtype), torch.arange(5)
+    scalar = torch.ones(())
+    expanded = draw()(4, 1).expand(4, 3)
+    seen = {tuple(x.float().tolist())}
+    at = x.data_ptr()
+    for _ in range(40):
+        vary((x, indices, None, scalar, expanded))
+        seen.add(tuple(x.float().tolist()))
+    assert len(seen) == 41
+    assert x.data_ptr() == at
+    assert (x.float() >= 0).all()
+    assert torch.isfinite(x.float()).all()
+    assert torch.equal(indices, torch.arange(5))
+    assert expanded.stride() == (1, 0)
+    assert float(scalar) > 1.5
+
+
+def test_refilled_memory_has_no_new_version():
+    """T15: a cache keyed on address and version must not see the change."""
+    x = torch.ones(4)
+    version = x._version
+    refill((x,), (torch.zeros(4),))
+    assert x._version == version
+    assert not x.any()
