@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import unknown
-from ..question import library as libraries
+from ..question import vocabulary
 from ..report.console import Console
 from .arguments import parse
 
@@ -44,8 +44,8 @@ def main(argv: Sequence[str]) -> int:
         if word not in PLURALS and word not in singular:
             raise unknown("klab list", word, PLURALS)
     asked = [PLURALS.get(word, word) for word in arguments.overrides] or list(PLURALS.values())
-    library = libraries.read(arguments.config_dirs)
-    rows = [row for group in asked for row in _rows(library, group)]
+    found = vocabulary.read(arguments.config_dirs)
+    rows = [row for group in asked for row in _rows(found, group)]
     if "--json" in arguments.flags:
         sys.stdout.write(json.dumps(rows, indent=1) + "\n")
         return 0
@@ -63,8 +63,8 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _rows(library: libraries.Library, group: str) -> list[dict[str, str]]:
-    groups = [g for g in library.groups() if g == group or g.startswith(f"{group}/")]
+def _rows(found: vocabulary.Vocabulary, group: str) -> list[dict[str, str]]:
+    groups = [g for g in found.groups() if g == group or g.startswith(f"{group}/")]
     return [
         {
             "group": g,
@@ -73,5 +73,5 @@ def _rows(library: libraries.Library, group: str) -> list[dict[str, str]]:
             "path": str(entry.path),
         }
         for g in groups
-        for _, entry in sorted(library.entries[g].items())
+        for _, entry in sorted(found.entries[g].items())
     ]

@@ -11,7 +11,7 @@ from rich.markup import escape
 from ..device import gpus, settle
 from ..errors import ConfigError, TargetError
 from ..judge.claims import check_claim
-from ..question import library as libraries
+from ..question import vocabulary
 from ..question.compose import compose, compose_jobs
 from ..question.costs import cost_of
 from ..question.plan import Plan, plan
@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     if arguments.help:
         sys.stdout.write(HELP)
         return 0
-    found = libraries.read(arguments.config_dirs)
+    found = vocabulary.read(arguments.config_dirs)
     for folder in found.python_path:
         if folder not in sys.path:
             sys.path.append(folder)

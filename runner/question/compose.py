@@ -22,8 +22,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from ..errors import ConfigError
 from ..schema import Experiment
-from . import checks, keys, library, refusals
-from .library import Library
+from . import checks, keys, refusals, vocabulary
+from .vocabulary import Vocabulary
 
 CONFIG_NAME = "config"
 """The primary config of `hydra.main(config_path=None, config_name=..., version_base=...)`."""
@@ -35,20 +35,20 @@ _OPEN = ("shapes.product", "shapes.axes", "claim.expect")
 """Maps that the command line may add keys to without a `+`: `shapes.product.M=[1]`."""
 
 
-def register(config_dirs: Dirs = ()) -> Library:
+def register(config_dirs: Dirs = ()) -> Vocabulary:
     """Fills Hydra's ConfigStore with the schema, conf/, experiments and the outside folders.
 
     Raises ConfigError for a folder that is not there or a name given twice.
     """
-    found = library.read(config_dirs)
+    found = vocabulary.read(config_dirs)
     store = ConfigStore.instance()
-    for group in library.GROUPS:
+    for group in vocabulary.GROUPS:
         store.repo.pop(group, None)
     store.store(name="schema", node=Experiment)
     schema = store.repo["schema.yaml"].node
     for key in _OPEN:
         OmegaConf.set_struct(OmegaConf.select(schema, key), False)
-    primary = library.load_yaml((library.ROOT / "conf" / "config.yaml").read_text())
+    primary = vocabulary.load_yaml((vocabulary.ROOT / "conf" / "config.yaml").read_text())
     store.store(name=CONFIG_NAME, node=primary)
     for group, words in found.entries.items():
         for entry in words.values():
@@ -58,7 +58,7 @@ def register(config_dirs: Dirs = ()) -> Library:
     return found
 
 
-def _node(found: Library, entry: library.Entry) -> dict[str, Any]:
+def _node(found: Vocabulary, entry: vocabulary.Entry) -> dict[str, Any]:
     if entry.group == "kernel":
         return _with_third_party(found, entry)
     return _named(entry) if entry.group in _SELF_NAMED else entry.node
@@ -76,7 +76,7 @@ _SELF_NAMED = {
 }
 
 
-def _named(entry: library.Entry) -> dict[str, Any]:
+def _named(entry: vocabulary.Entry) -> dict[str, Any]:
     """The file's name is the word; a `name:` that differs would make two words of one."""
     field = _SELF_NAMED[entry.group]
     given = entry.node.get(field, entry.name)
@@ -88,7 +88,7 @@ def _named(entry: library.Entry) -> dict[str, Any]:
     return {**copy.deepcopy(entry.node), field: entry.name}
 
 
-def _with_third_party(found: Library, entry: library.Entry) -> dict[str, Any]:
+def _with_third_party(found: Vocabulary, entry: vocabulary.Entry) -> dict[str, Any]:
     """The kernel's YAML; conf/implementation/<kernel>/NAME.yaml becomes its implementation NAME."""
     node = _named(entry)
     words = found.entries.get(f"implementation/{entry.name}", {})
@@ -117,14 +117,14 @@ def compose(overrides: Sequence[str], config_dirs: Dirs = ()) -> Experiment:
         return _compose(hydra, found, list(overrides))
 
 
-def _compose(hydra: Hydra, found: Library, overrides: list[str]) -> Experiment:
+def _compose(hydra: Hydra, found: Vocabulary, overrides: list[str]) -> Experiment:
     config = _composed(hydra, found, overrides, RunMode.RUN)
     with open_dict(config):
         del config["hydra"]
     return to_experiment(config, found, overrides)
 
 
-def _composed(hydra: Hydra, found: Library, overrides: list[str], mode: RunMode) -> DictConfig:
+def _composed(hydra: Hydra, found: Vocabulary, overrides: list[str], mode: RunMode) -> DictConfig:
     _refuse_name(overrides)
     try:
         return hydra.compose_config(
@@ -149,7 +149,9 @@ def _refuse_name(overrides: Sequence[str]) -> None:
 _FILES = ("kernel", "dtype", "target", "protocol", "tracking")
 
 
-def to_experiment(config: DictConfig, found: Library, overrides: Sequence[str] = ()) -> Experiment:
+def to_experiment(
+    config: DictConfig, found: Vocabulary, overrides: Sequence[str] = ()
+) -> Experiment:
     """A composed config (without Hydra's own node) as plain, checked dataclasses.
 
     Raises ConfigError with key, value and choices.
@@ -164,7 +166,7 @@ def to_experiment(config: DictConfig, found: Library, overrides: Sequence[str] =
         if name not in found.entries[group]:
             raise ConfigError(f"{group}.name={name}: it is the file's name and cannot be set.")
     group = f"implementation/{experiment.kernel.name}"
-    unread = library.broken(found, group, found.names(group))
+    unread = vocabulary.broken(found, group, found.names(group))
     if unread:
         raise unread
     if experiment.experiment_name == Experiment.experiment_name:
@@ -207,7 +209,7 @@ def compose_jobs(
         return experiments
 
 
-def _parsed(parser: OverridesParser, found: Library, overrides: list[str]) -> list[Override]:
+def _parsed(parser: OverridesParser, found: Vocabulary, overrides: list[str]) -> list[Override]:
     try:
         return parser.parse_overrides(overrides)
     except refusals.RAISED as error:
@@ -220,7 +222,7 @@ def _saved_sweep(config: DictConfig) -> list[str]:
 
 
 def _refuse_lost_sweeps(
-    hydra: Hydra, found: Library, overrides: list[str], given: list[Override]
+    hydra: Hydra, found: Vocabulary, overrides: list[str], given: list[Override]
 ) -> None:
     """A sweep over experiments runs one job each and drops their saved sweeps without a word."""
     swept = [o for o in given if o.get_key_element() == "experiment" and o.is_sweep_override()]

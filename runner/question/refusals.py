@@ -10,7 +10,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from .. import schema
 from ..errors import ConfigError, unknown
 from .keys import no_such_key
-from .library import GROUPS, Library, broken
+from .vocabulary import GROUPS, Vocabulary, broken
 
 Raised = HydraException | OmegaConfBaseException | AssertionError | ValueError
 RAISED = (HydraException, OmegaConfBaseException, AssertionError, ValueError)
@@ -20,28 +20,28 @@ ValueError a group that is given something else than a name."""
 _OUTSIDE = "Folders from outside are added by --config-dir or KLAB_PATH."
 
 
-def explained(error: Raised, library: Library, overrides: Sequence[str]) -> ConfigError:
+def explained(error: Raised, vocabulary: Vocabulary, overrides: Sequence[str]) -> ConfigError:
     """The one message for an error met while composing these overrides."""
     text = str(error).split("Config search path")[0].strip()
     if isinstance(error, OverrideParseException):
         return _unreadable(error)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        return _no_such_word(error, text, library)
+        return _no_such_word(error, text, vocabulary)
     if text.startswith("You must specify 'kernel'"):
-        return no_kernel(library)
+        return no_kernel(vocabulary)
     if text.startswith("Ambiguous value for argument"):
-        return _ambiguous(text, library)
+        return _ambiguous(text, vocabulary)
     if text.startswith("Config group override must be"):
-        return _no_name(library, overrides)
+        return _no_name(vocabulary, overrides)
     cause: BaseException = error
     while not isinstance(cause, OmegaConfBaseException) and cause.__cause__ is not None:
         cause = cause.__cause__
-    where = _where(text, library)
+    where = _where(text, vocabulary)
     if isinstance(cause, OmegaConfBaseException):
-        return ConfigError(_of_value(_said(cause, text), library, overrides) + where)
+        return ConfigError(_of_value(_said(cause, text), vocabulary, overrides) + where)
     if "raised while composing config:" in text:
         # Hydra gives the error of a file as text only
-        return ConfigError(_of_value(_read(text), library, overrides) + where)
+        return ConfigError(_of_value(_read(text), vocabulary, overrides) + where)
     dropped = re.search(r"Could not override '([^']+)'", text)
     if dropped:
         group = dropped.group(1).split("@")[0].lstrip("/")
@@ -50,11 +50,11 @@ def explained(error: Raised, library: Library, overrides: Sequence[str]) -> Conf
     return ConfigError(" ".join(text.split()) or type(error).__name__)
 
 
-def no_kernel(library: Library) -> ConfigError:
+def no_kernel(vocabulary: Vocabulary) -> ConfigError:
     return ConfigError(
         "kernel: not given. Say kernel=NAME "
-        f"({', '.join(library.names('kernel')) or 'there is none'}) or experiment=NAME "
-        f"({', '.join(library.names('experiment')) or 'there is none'})."
+        f"({', '.join(vocabulary.names('kernel')) or 'there is none'}) or experiment=NAME "
+        f"({', '.join(vocabulary.names('experiment')) or 'there is none'})."
     )
 
 
@@ -71,22 +71,22 @@ def _unreadable(error: OverrideParseException) -> ConfigError:
     )
 
 
-def _no_name(library: Library, overrides: Sequence[str]) -> ConfigError:
+def _no_name(vocabulary: Vocabulary, overrides: Sequence[str]) -> ConfigError:
     for override in overrides:
         key, _, value = override.partition("=")
         if not key:
             return ConfigError(f"{override}: not of the form key=value.")
-        if key in library.entries and (value == "null" or not value[:1].isalpha()):
+        if key in vocabulary.entries and (value == "null" or not value[:1].isalpha()):
             return ConfigError(
-                f"{override}: a name is meant. Choices: {', '.join(library.names(key))}."
+                f"{override}: a name is meant. Choices: {', '.join(vocabulary.names(key))}."
             )
     return ConfigError(f"{' '.join(overrides)}: a group is given something that is no name.")
 
 
-def _ambiguous(text: str, library: Library) -> ConfigError:
+def _ambiguous(text: str, vocabulary: Vocabulary) -> ConfigError:
     argument = text.splitlines()[0].partition("'")[2].rstrip("'")
     key, _, value = argument.partition("=")
-    if key in library.entries and key != "trace":
+    if key in vocabulary.entries and key != "trace":
         return ConfigError(f"{argument}: several jobs, so say -m: klab run -m {argument} ...")
     quoted = value.replace('"', '\\"')
     return ConfigError(
@@ -95,29 +95,29 @@ def _ambiguous(text: str, library: Library) -> ConfigError:
     )
 
 
-def _no_such_word(error: MissingConfigException, text: str, library: Library) -> ConfigError:
+def _no_such_word(error: MissingConfigException, text: str, vocabulary: Vocabulary) -> ConfigError:
     group, _, name = str(error.missing_cfg_file).rpartition("/")
-    unread = broken(library, group, [name])
+    unread = broken(vocabulary, group, [name])
     if unread:
         return unread
     if not group:
         return ConfigError(" ".join(text.split()))
     parent = re.match(r"In '([^']+)'", text)
-    inside = f"{_file(parent.group(1), library)}: " if parent else ""
+    inside = f"{_file(parent.group(1), vocabulary)}: " if parent else ""
     key = group if inside in ("config: ", "hydra/config: ") else inside + group
     step = _OUTSIDE if group in ("kernel", "experiment") else ""
-    return unknown(key, name, library.names(group) or error.options or (), next_step=step)
+    return unknown(key, name, vocabulary.names(group) or error.options or (), next_step=step)
 
 
-def _file(config: str, library: Library) -> str:
+def _file(config: str, vocabulary: Vocabulary) -> str:
     group, _, name = config.rpartition("/")
-    entry = library.get(group, name)
+    entry = vocabulary.get(group, name)
     return str(entry.path) if entry else config
 
 
-def _where(text: str, library: Library) -> str:
+def _where(text: str, vocabulary: Vocabulary) -> str:
     parent = re.match(r"In '([^']+)'", text)
-    return f" (in {_file(parent.group(1), library)})" if parent else ""
+    return f" (in {_file(parent.group(1), vocabulary)})" if parent else ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,12 +159,12 @@ def _read(text: str) -> _Said:
     )
 
 
-def _of_value(said: _Said, library: Library, overrides: Sequence[str]) -> str:
+def _of_value(said: _Said, vocabulary: Vocabulary, overrides: Sequence[str]) -> str:
     key, message = said.key, said.message
     if said.missing:
         return f"{key or message}: missing; a value must be given."
     if re.match(r"Key '.*' (is )?not in", message):
-        return _of_key(said, library, overrides)
+        return _of_key(said, vocabulary, overrides)
     enum = re.match(r"Invalid value '(.*)', expected one of \[(.*)\]", message)
     if enum:
         given = enum.group(1)
@@ -190,12 +190,12 @@ def _asked(key: str, overrides: Sequence[str]) -> str:
     return next((o for o in overrides if o.partition("=")[0].lstrip("+") == key), key)
 
 
-def _of_key(said: _Said, library: Library, overrides: Sequence[str]) -> str:
+def _of_key(said: _Said, vocabulary: Vocabulary, overrides: Sequence[str]) -> str:
     key = said.key
-    if key in library.entries:
+    if key in vocabulary.entries:
         asked = [o.split("=", 1)[1] for o in overrides if o.startswith(f"{key}=")]
-        unread = broken(library, key, asked)
-        return str(unread or unknown(key, ", ".join(asked) or "?", library.names(key)))
+        unread = broken(vocabulary, key, asked)
+        return str(unread or unknown(key, ", ".join(asked) or "?", vocabulary.names(key)))
     if said.owner and dataclasses.is_dataclass(said.owner):
         return str(no_such_key(key, said.owner))
     asked = [o for o in overrides if o.partition("=")[0].startswith(key)]

@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from ..schema import Target
-from . import library
+from . import vocabulary
 
 _target = TypeAdapter(Target)
 
@@ -16,7 +16,7 @@ def targets(config_dirs: Iterable[str | Path] = ()) -> list[Target]:
 
     A file that is no target is passed over: it stops the command that names it, as it composes.
     """
-    found = library.read(config_dirs)
+    found = vocabulary.read(config_dirs)
     known = []
     for name in found.names("target"):
         entry = found.entries["target"][name]

@@ -81,9 +81,9 @@ def test_who_is_unsupported_still_shows_what_it_would_cost(planned):
 
 
 def test_every_shipped_experiment_plans_on_every_target(planned):
-    from kernel_lab.runner.question import library
+    from kernel_lab.runner.question import vocabulary
 
-    found = library.read()
+    found = vocabulary.read()
     every = ",".join(name for name in found.names("target") if name != "auto")
     for name in found.names("experiment"):
         values = planned("-m", f"experiment={name}", f"target={every}")

@@ -91,7 +91,7 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Library:
+class Vocabulary:
     """Every word of every group, and the folders from outside."""
 
     entries: Mapping[str, Mapping[str, Entry]]
@@ -130,7 +130,7 @@ def outside(config_dirs: Iterable[str | Path] = ()) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def read(config_dirs: Iterable[str | Path] = ()) -> Library:
+def read(config_dirs: Iterable[str | Path] = ()) -> Vocabulary:
     """Everything that can be named. Raises ConfigError where two files claim one name."""
     folders = outside(config_dirs)
     entries: dict[str, dict[str, Entry]] = {group: {} for group in GROUPS}
@@ -144,7 +144,7 @@ def read(config_dirs: Iterable[str | Path] = ()) -> Library:
                     f"{words[entry.name].path} and {entry.path}. Rename one."
                 )
             words[entry.name] = entry
-    return Library(entries=entries, folders=folders)
+    return Vocabulary(entries=entries, folders=folders)
 
 
 def _files(conf: Path, experiments: Path) -> Iterable[tuple[str, Path]]:
@@ -203,10 +203,10 @@ def _doc(group: str, text: str, node: Mapping[str, Any]) -> str:
     return ""
 
 
-def broken(library: Library, group: str, names: Sequence[str]) -> ConfigError | None:
+def broken(vocabulary: Vocabulary, group: str, names: Sequence[str]) -> ConfigError | None:
     """The error for the first of the names whose file cannot be read."""
     for name in names:
-        entry = library.get(group, name)
+        entry = vocabulary.get(group, name)
         if entry and entry.error:
             return ConfigError(f"{group}={name}: {entry.path}: {entry.error}")
     return None

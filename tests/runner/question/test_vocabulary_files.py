@@ -4,7 +4,7 @@ import math
 
 import pytest
 import yaml
-from kernel_lab.runner.question import library
+from kernel_lab.runner.question import vocabulary
 from kernel_lab.runner.question.targets import targets
 
 
@@ -33,24 +33,24 @@ from kernel_lab.runner.question.targets import targets
     ],
 )
 def test_scalars(text, value):
-    read = library.load_yaml(f"key: {text}")["key"]
+    read = vocabulary.load_yaml(f"key: {text}")["key"]
     assert read == value
     assert type(read) is type(value)
 
 
 def test_infinity_and_merge_keys():
-    assert math.isinf(library.load_yaml("a: .inf")["a"])
-    assert library.load_yaml("a: &x {b: 1}\nc: {<<: *x, d: 2}")["c"] == {"b": 1, "d": 2}
-    assert library.load_yaml("no: 1") == {"no": 1}
+    assert math.isinf(vocabulary.load_yaml("a: .inf")["a"])
+    assert vocabulary.load_yaml("a: &x {b: 1}\nc: {<<: *x, d: 2}")["c"] == {"b": 1, "d": 2}
+    assert vocabulary.load_yaml("no: 1") == {"no": 1}
 
 
 def test_a_key_twice_is_an_error():
     with pytest.raises(yaml.YAMLError, match="a stands there twice"):
-        library.load_yaml("a: 1\nb: 2\na: 3")
+        vocabulary.load_yaml("a: 1\nb: 2\na: 3")
 
 
 def test_names_and_descriptions_without_composing(outside):
-    found = library.read([outside])
+    found = vocabulary.read([outside])
     assert "tiny" in found.names("kernel")
     assert {"auto", "cpu", "h100_sxm"} <= set(found.names("target"))
     assert found.get("kernel", "tiny").doc == "y = x + y over M x N, K unused"
@@ -62,7 +62,7 @@ def test_names_and_descriptions_without_composing(outside):
 
 
 def test_every_shipped_word_can_be_read_and_says_what_it_is():
-    found = library.read()
+    found = vocabulary.read()
     for group in found.groups():
         for entry in found.entries[group].values():
             assert not entry.error, entry
