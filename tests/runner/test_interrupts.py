@@ -16,6 +16,20 @@ WORDS = ["--config-dir", str(LAB), "kernel=probe", "dtype=fp32", "target=cpu"]
 FAST = ["protocol.max_rounds=20", "protocol.sample_us=10", "protocol.warmup_ms=1"]
 
 
+@pytest.fixture(autouse=True)
+def heeded():
+    """Signals as a terminal leaves them: whoever started the tests may have them ignored."""
+    usual = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def send(number):
     os.kill(os.getpid(), number)
 
