@@ -19,7 +19,7 @@ class Terminated(KeyboardInterrupt):
 
 
 class Interrupts:
-    """While it lasts, a signal is raised within `interruptible()` and held elsewhere.
+    """While it lasts, a signal is raised within `allowed()` and held elsewhere.
 
     Only the first: the rest find the command ending, and wait for it. A signal that the process
     was started to ignore (nohup) stays ignored.
@@ -32,16 +32,12 @@ class Interrupts:
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> "Interrupts":
-        global _active
         for number in _NUMBERS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, self._receive)
-        _active = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        global _active
-        _active = None
         for number, handler in self._before.items():
             signal.signal(number, handler)  # pyrefly: ignore
 
@@ -56,7 +52,9 @@ class Interrupts:
             raise self.received
 
     @contextmanager
-    def opened(self) -> Generator[None]:
+    def allowed(self) -> Generator[None]:
+        """Where a signal may end the work at once. Raises KeyboardInterrupt, also for a signal
+        that was held before; where nothing was entered, no signal is looked at."""
         self._open = True
         try:
             if self.received is not None:
@@ -64,17 +62,3 @@ class Interrupts:
             yield
         finally:
             self._open = False
-
-
-_active: Interrupts | None = None
-
-
-@contextmanager
-def interruptible() -> Generator[None]:
-    """Where a signal may end the work at once. Raises KeyboardInterrupt, also for a signal that
-    was held before; without `Interrupts` around it, it changes nothing."""
-    if _active is None:
-        yield
-        return
-    with _active.opened():
-        yield

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from .device import Gpu
 from .environment import worker_environment
 from .folder import JobFolder, finished, read_job
-from .interrupts import interruptible
+from .interrupts import Interrupts
 from .judge.stages import mismatch
 from .judge.verdicts import judge
 from .passes import Passes
@@ -85,12 +85,15 @@ class JobRun:
         folder: JobFolder,
         progress: Progress,
         cell_done: CellDone = lambda cell, records, again: None,
+        *,
+        interrupts: Interrupts | None = None,
     ) -> None:
         self._request = request
         self._job = job
         self._folder = folder
         self._progress = progress
         self._cell_done = cell_done
+        self._interrupts = interrupts or Interrupts()
         self._supervisors: list[Supervisor] = []
         self._began = time.perf_counter()
 
@@ -101,7 +104,7 @@ class JobRun:
         self._folder.write_json("config.json", self._job.config)
         status, reason = JobStatus.failed, "the supervisor ended early"
         try:
-            with interruptible():
+            with self._interrupts.allowed():
                 records = self._trace(self._measure())
             wrong = [r for r in records if r.status in FAILED]
             status, reason = JobStatus.finished, ""

@@ -74,8 +74,9 @@ def _check(request: Request) -> Job:
     request.experiment.mode = Mode.check
     with tempfile.TemporaryDirectory(prefix="klab-check-") as name:
         folder = JobFolder(Path(name))
-        with Interrupts():
-            return JobRun(request, describe(request, name), folder, Progress()).run()
+        with Interrupts() as interrupts:
+            job = describe(request, name)
+            return JobRun(request, job, folder, Progress(), interrupts=interrupts).run()
 
 
 def _say(state: str, what: str, text: str) -> None:

@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 
 from ..errors import KlabError
 from ..folder import JobFolder, read_job
-from ..interrupts import Interrupts, Terminated, interruptible
+from ..interrupts import Interrupts, Terminated
 from ..job import JobRun, Request, describe, exit_code
 from ..outputs import create_exclusively, outputs, run_folder, sweep_folder
 from ..passes import processes
@@ -131,7 +131,7 @@ class Command:
 
     def _task(self, config: DictConfig) -> None:
         """One job of Hydra's. An error of one job is kept, and the next job runs."""
-        with interruptible():
+        with self._interrupts.allowed():
             pass  # what came while the last job was filed ends the command before the next
         hydra_config = HydraConfig.get()
         number = int(hydra_config.job.num) if self._multirun else 0
@@ -168,7 +168,8 @@ class Command:
         cells = len(request.plan.cells) * processes(request.experiment)
         reporter = Reporter(self._console, job, cells, quiet=self._asked.quiet)
         try:
-            JobRun(request, job, folder, reporter.progress, reporter.cell_done).run()
+            hooks = reporter.progress, reporter.cell_done
+            JobRun(request, job, folder, *hooks, interrupts=self._interrupts).run()
         finally:
             reporter.close()
             done = read_job(folder.path)

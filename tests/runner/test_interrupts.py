@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from kernel_lab.runner.interrupts import Interrupts, Terminated, interruptible
+from kernel_lab.runner.interrupts import Interrupts, Terminated
 
 LAB = Path(__file__).resolve().parents[1] / "lab"
 WORDS = ["--config-dir", str(LAB), "kernel=probe", "dtype=fp32", "target=cpu"]
@@ -44,24 +44,24 @@ def send(number):
 )
 def test_a_signal_is_raised_where_that_is_allowed(number, kind):
     with Interrupts() as interrupts:
-        with pytest.raises(kind), interruptible():
+        with pytest.raises(kind), interrupts.allowed():
             send(number)
         assert type(interrupts.received) is kind
 
 
 def test_elsewhere_it_waits_for_the_next_place_that_allows_it():
     reached = False
-    with Interrupts():
+    with Interrupts() as interrupts:
         send(signal.SIGTERM)
         reached = True
-        with pytest.raises(Terminated), interruptible():
+        with pytest.raises(Terminated), interrupts.allowed():
             pytest.fail("what waited is raised before anything is done")
     assert reached
 
 
 def test_the_second_signal_finds_the_command_ending_and_waits():
     with Interrupts() as interrupts:
-        with pytest.raises(KeyboardInterrupt), interruptible():
+        with pytest.raises(KeyboardInterrupt), interrupts.allowed():
             send(signal.SIGINT)
         send(signal.SIGTERM)
         assert type(interrupts.received) is KeyboardInterrupt
@@ -79,7 +79,7 @@ def test_one_that_comes_long_after_the_first_is_raised_anywhere(monkeypatch):
 def test_what_the_process_was_started_to_ignore_stays_ignored():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with Interrupts(), interruptible():
+        with Interrupts() as interrupts, interrupts.allowed():
             send(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
