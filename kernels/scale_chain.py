@@ -111,8 +111,8 @@ if triton is not None:
 def triton_fused(x: Tensor, *, factors: int) -> Tensor:
     """One Triton kernel; the factors are applied one after another in fp32 registers.
 
-    Each of 128 threads makes one access of 16 bytes; on an H200 that reached a copy's bandwidth, and
-    four accesses a thread did not.
+    Each of 128 threads makes one access of 16 bytes; on an H200 that reached a copy's bandwidth,
+    and four accesses a thread did not.
     Raises NotImplementedError without triton.
     """
     if triton is None:
