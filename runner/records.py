@@ -189,7 +189,8 @@ class Block:
     """Consecutive samples of one implementation: its turn in one round.
 
     `held` is False when the device caught up with the host during the block, so that its samples
-    hold host time; such a block is repeated, then labelled.
+    hold host time. `fault` says what the GPU's clock did that makes the block no sample of the
+    implementation. Such blocks are repeated (`repeats` times), then labelled.
     """
 
     round: int
@@ -200,14 +201,35 @@ class Block:
     held: bool | None = None
     before: DeviceState | None = None
     after: DeviceState | None = None
+    fault: str = ""
+    repeats: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sustained:
+    """Back-to-back calls for a good part of a second, at the clock that power leaves.
+
+    `period_us` a call, `sm_mhz` the median clock, `watts` and `joules` (per call) from the energy
+    counter's ticks inside the stretch; absent where it ticked less than three times.
+    """
+
+    period_us: float
+    seconds: float
+    calls: int
+    sm_mhz: float | None = None
+    watts: float | None = None
+    joules: float | None = None
+    power_limited: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timing:
     """The times of one implementation, in the state and by the timer named here.
 
-    `latency_us` is the headline: `period_us` cold on a GPU, `wall_us` warm on `cpu`. `warm_us` is
-    the same quantity warm. `rounds_us` holds the round medians behind the headline, in round
+    `latency_us` is the headline: `period_us` or `graph_us` cold on a GPU, `wall_us` warm on `cpu`.
+    `warm_us` is the same quantity warm; `stream_us` is `period_us` cold beside a `graph_us`, and
+    `graph_nodes` what a call became in the graph, by kind. `launch_bound`: the host takes longer
+    to submit a call than the device to do it. `clocks` is the rule that the SM clock was under. `rounds_us` holds the round medians behind the headline, in round
     order, so that the k-th value of two implementations of a cell was measured side by side.
     `process_of_round` numbers the fresh process that each came from; empty: one process. Over
     several the intervals of `latency_us` and `warm_us` are over the processes' medians.
@@ -223,9 +245,18 @@ class Timing:
     warm_us: Interval | None = None
     warm_rounds_us: tuple[float, ...] = ()
     host_us: float | None = None
+    stream_us: Interval | None = None
+    stream_rounds_us: tuple[float, ...] = ()
+    graph_nodes: dict[str, float] = field(default_factory=dict)
+    launch_bound: bool | None = None
+    power_limited: bool | None = None
+    sm_mhz: float | None = None
+    sustained: Sustained | None = None
+    clocks: str = "observe"
     blocks: tuple[Block, ...] = ()
     warmup_calls: int | None = None
     warmup_s: float | None = None
+    warmup_settled: bool | None = None
     threads: int | None = None
     stopped: str = ""
     clock_spread: float | None = None

@@ -27,9 +27,10 @@ class WorkerMode(StrEnum):
 
 
 class Submit(StrEnum):
-    """How calls reach the device in the headline."""
+    """How calls reach the device in the headline: one by one, or as one captured CUDA graph."""
 
     stream = "stream"
+    graph = "graph"
 
 
 class AxisType(StrEnum):
@@ -289,6 +290,11 @@ class Protocol:
     """Sampling time of a cell after which no further rounds start."""
     warm: bool = True
     """Time warm beside cold (on cpu the headline is warm anyway)."""
+    sustained_ms: float = 0.0
+    """After the rounds, back-to-back calls of each implementation for so long: the time, clock,
+    power and joules of a GPU that is kept at it; 0: none."""
+    clocks: str = "observe"
+    """observe, or lock:<MHz>: the SM clock held there for the job, where that is permitted."""
     cell_limit_s: float = 900.0
     """Wall time after which a cell's announced implementation ends `timed_out`."""
     step_limit_s: float = 300.0
@@ -374,6 +380,9 @@ class Experiment:
     """Which of the kernel's implementations; empty: all."""
     claim: Claim = field(default_factory=Claim)
     distribution: Distribution = Distribution.normal
+    warm_inputs: list[str] = field(default_factory=list)
+    """Inputs, by their names in `make_inputs`, that a cold call finds in the cache: activations
+    that the layer before has just written, beside cold weights. GPU only."""
     seed: int = 0
     mode: Mode = Mode.run
     submit: Submit = Submit.stream
