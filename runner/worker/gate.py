@@ -83,8 +83,15 @@ class Gate:
 
     @staticmethod
     def draw(context: Context, cell: Cell, seed: int, distribution: str = "") -> Inputs:
-        """Inputs of the cell from a seed, in its dtype and layout; in its distribution where no
-        other is named."""
+        """The inputs that `named` gives, in call order."""
+        return tuple(Gate.named(context, cell, seed, distribution).values())
+
+    @staticmethod
+    def named(
+        context: Context, cell: Cell, seed: int, distribution: str = ""
+    ) -> dict[str, Tensor | None]:
+        """Inputs of the cell by name from a seed, in its dtype and layout; in its distribution
+        where no other is named."""
         make_inputs, _ = kernel_functions(context.experiment)
         workload = cell.workload
         draw = Draw(context.storage, context.device, distribution or workload.distribution, seed)

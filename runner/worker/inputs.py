@@ -119,8 +119,8 @@ def make(
     draw: Draw,
     axes: dict[str, Any],
     layout: str,
-) -> Inputs:
-    """The inputs of one call, in call order, in the layout asked for.
+) -> dict[str, Tensor | None]:
+    """The inputs of one call by name, in call order, in the layout asked for.
 
     Raises TypeError where `make_inputs` returns something else than names with tensors.
     """
@@ -131,7 +131,7 @@ def make(
     for name, tensor in named.items():
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"it returned {name}: {type(tensor).__name__}; {meant}")
-    return tuple(None if t is None else restride(t, layout) for t in named.values())
+    return {n: None if t is None else restride(t, layout) for n, t in named.items()}
 
 
 def refill(inputs: Inputs, source: Inputs) -> None:
@@ -170,6 +170,12 @@ def _once_each(tensor: Tensor) -> Tensor:
     return tensor
 
 
+def memory_of(tensor: Tensor) -> Tensor:
+    """The memory between the first and the last element, gaps included, as a vector."""
+    span = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.as_strided((span,), (1,), tensor.storage_offset())
+
+
 def clone(inputs: Inputs) -> Inputs:
     """Copies with the same strides, gaps included; an expanded tensor stays expanded."""
     copies: list[Tensor | None] = []
@@ -177,9 +183,7 @@ def clone(inputs: Inputs) -> Inputs:
         if tensor is None or not tensor.numel():
             copies.append(None if tensor is None else tensor.new_empty(tensor.shape))
             continue
-        span = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
-        memory = tensor.as_strided((span,), (1,), tensor.storage_offset()).clone()
-        copies.append(memory.as_strided(tensor.shape, tensor.stride()))
+        copies.append(memory_of(tensor).clone().as_strided(tensor.shape, tensor.stride()))
     return tuple(copies)
 
 

@@ -97,7 +97,8 @@ def test_make_keeps_the_order_and_what_is_absent():
     def make_inputs(draw, *, M, N, **_):
         return {"b": draw(M, N), "bias": None, "a": draw(N)}
 
-    b, bias, a = make(make_inputs, draw(), {"M": 3, "N": 4, "layout": "transposed"}, "transposed")
+    made = make(make_inputs, draw(), {"M": 3, "N": 4, "layout": "transposed"}, "transposed")
+    b, bias, a = made.values()
     assert (b.shape, b.stride()) == ((3, 4), (1, 3))
     assert bias is None
     assert a.shape == (4,)

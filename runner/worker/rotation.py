@@ -1,0 +1,114 @@
+"""Cold inputs: copies that rotate, the read flush where they cannot, and what stays warm.
+
+Cold means that the last-level cache holds nothing of the inputs: 3x its size lies between two
+uses of the same memory. Where that many copies would outnumber the calls of a run, or memory
+forbids them, each copy is used once a run and L2 is filled by *reading* clean memory before it,
+outside the window. Never by writing: dirty lines would be written back within the timed kernels.
+"""
+
+from collections.abc import Callable, Collection
+
+import torch
+from torch import Tensor
+
+from .driver import DriverError, reset_persisting_l2
+from .inputs import Inputs, clone, copies_needed, memory_of, nbytes
+
+MAX_CALLS = 256
+"""2N stays below this: a stream takes about a thousand launches before the host must wait."""
+
+TIMES = 3
+"""How many times the cache's size must pass between two uses of the same memory."""
+
+
+class Rotation:
+    """The copies of one cell's inputs on one GPU, the same for every implementation.
+
+    `warm` holds the places of inputs that a call finds in the cache, since the call before used
+    the same memory. With `always_flush` L2 is filled before every run, rotating or not: for
+    replays of one graph, which start at the same copy each time.
+    """
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        *,
+        device: torch.device,
+        cache_bytes: int,
+        free_memory: int,
+        warm: Collection[int] = (),
+        always_flush: bool = False,
+        draw_copy: Callable[[], Inputs] | None = None,
+    ) -> None:
+        self._device = device
+        self._cache_bytes = cache_bytes
+        self._warm = tuple(inputs[place] for place in sorted(warm))
+        cold = tuple(None if place in warm else t for place, t in enumerate(inputs))
+        self._bytes = nbytes(cold)
+        self.count = copies_needed(self._bytes, cache_bytes, MAX_CALLS, free_memory // 2)
+        copy = draw_copy or (lambda: clone(cold))
+        self.copies: list[Inputs] = [inputs]
+        for _ in range(self.count - 1):
+            made = copy()
+            self.copies.append(
+                tuple(inputs[k] if k in warm else tensor for k, tensor in enumerate(made))
+            )
+        self.rotates = self.count * self._bytes >= TIMES * cache_bytes
+        self._flush: Tensor | None = None
+        if always_flush or not self.rotates:
+            elements = TIMES * cache_bytes // 4
+            self._flush = torch.ones(elements, dtype=torch.float32, device=device)
+        self._place = 0
+        self.persisting = self._reset_persisting()
+
+    @property
+    def most_calls(self) -> int:
+        """Calls in a run after which the first copy would be met again while still cached."""
+        return MAX_CALLS if self.rotates else max(2, len(self.copies))
+
+    def before_run(self) -> None:
+        """Outside the window: no line persists, and where copies do not rotate L2 is read full."""
+        if not self.persisting and self._device.type == "cuda":
+            reset_persisting_l2()
+        if self._flush is not None:
+            self._flush.sum()
+            for tensor in self._warm:  # what is warm is read last, as the call before would
+                if tensor is not None and tensor.numel():
+                    memory_of(tensor).view(torch.uint8).sum(dtype=torch.int64)
+
+    def take(self, calls: int) -> tuple[list[Inputs], int]:
+        """The copies and the place to start at, so that the next run goes on where this ends."""
+        place = self._place
+        self._place = (place + calls) % len(self.copies)
+        return self.copies, place
+
+    def release(self) -> tuple[Inputs, ...]:
+        """The first and the last copy that were timed; the memory of the rest goes back."""
+        self.copies = [self.copies[0], *self.copies[1:][-1:]]
+        self._place = 0
+        self._flush = None
+        return tuple(self.copies)
+
+    def method(self, names: Collection[str] = ()) -> str:
+        """How cold was made, with the sizes; `names` are those of the warm inputs."""
+        total, l2 = self.count * self._bytes / 1e6, self._cache_bytes / 1e6
+        said = [f"cold: inputs rotate through {self.count} copies, {total:.0f} MB"]
+        if not self.rotates:
+            said = [f"cold: {self.count} copies used once a run"]
+        if self._flush is not None:
+            said.append(f"L2 filled by reading {TIMES * l2:.0f} MB before each run")
+        if names:
+            said.append(f"warm: {' '.join(names)}")
+        if self.persisting:
+            said.append(self.persisting)
+        return f"{', '.join(said)} (L2 {l2:.0f} MB)"
+
+    def _reset_persisting(self) -> str:
+        """Why persisting lines could not be reset; '' where they could."""
+        if self._device.type != "cuda":
+            return ""
+        try:
+            reset_persisting_l2()
+        except (DriverError, OSError, AttributeError) as error:
+            return f"persisting lines not reset ({error})"
+        return ""
