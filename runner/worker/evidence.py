@@ -46,26 +46,10 @@ def trace(
 
     `flush` clears the cache before the first call. `chrome` keeps the profiler's own trace there.
     """
-    call(*copies[0])
-    torch.cuda.synchronize()
-    cycles = int(2000 * (len(copies) * (2 * host_us + 100) + 200))
-    begin = torch.cuda.Event()
-    outputs = []
-    with torch.profiler.profile(activities=_activities()) as profiler:
-        flush()
-        torch.cuda.synchronize()
-        torch.cuda._sleep(cycles)
-        begin.record()
-        for index, inputs in enumerate(copies):
-            with torch.profiler.record_function(f"{_RANGE}{index}"):
-                outputs.append(call(*inputs))
-        held = not begin.query()
-        torch.cuda.synchronize()
-    with tempfile.TemporaryDirectory() as folder:
-        path = chrome or Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(path))
-        events = json.loads(path.read_text())["traceEvents"]
-    per_call = [_own(launches, own_language) for launches in attribute(events, len(copies))]
+    found, held = record(
+        call, copies, flush=flush, host_us=host_us, keep=len(copies), chrome=chrome
+    )
+    per_call = [_own(launches, own_language) for launches in found]
     if not any(per_call):
         return Evidence(
             tool="torch",
@@ -76,7 +60,7 @@ def trace(
             launch_count=0,
             held=held,
         )
-    spans = [(_span(launches), k) for k, launches in enumerate(per_call) if launches]
+    spans = [(span(launches), k) for k, launches in enumerate(per_call) if launches]
     _, chosen = sorted(spans)[len(spans) // 2]
     launches = per_call[chosen]
     return Evidence(
@@ -87,9 +71,44 @@ def trace(
         launches=tuple(launches),
         launch_count=len(launches),
         busy_us=busy(launches),
-        span_us=_span(launches),
+        span_us=span(launches),
         held=held,
     )
+
+
+def record(
+    call: Callable[..., Any],
+    copies: list[Inputs],
+    *,
+    flush: Callable[[], object],
+    host_us: float,
+    keep: int,
+    chrome: Path | None = None,
+) -> tuple[list[list[Launch]], bool]:
+    """The device work of one call per copy, call by call, and whether the queue was held.
+
+    The last `keep` outputs stay alive, so that so many calls write to other memory each.
+    """
+    call(*copies[0])
+    torch.cuda.synchronize()
+    cycles = int(2000 * (len(copies) * (2 * host_us + 100) + 200))
+    begin = torch.cuda.Event()
+    outputs: list[Any] = [None] * max(1, keep)
+    with torch.profiler.profile(activities=_activities()) as profiler:
+        flush()
+        torch.cuda.synchronize()
+        torch.cuda._sleep(cycles)
+        begin.record()
+        for index, inputs in enumerate(copies):
+            with torch.profiler.record_function(f"{_RANGE}{index}"):
+                outputs[index % len(outputs)] = call(*inputs)
+        held = not begin.query()
+        torch.cuda.synchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        path = chrome or Path(folder) / "trace.json"
+        profiler.export_chrome_trace(str(path))
+        events = json.loads(path.read_text())["traceEvents"]
+    return attribute(events, len(copies)), held
 
 
 def attribute(events: list[dict[str, Any]], calls: int) -> list[list[Launch]]:
@@ -164,7 +183,8 @@ def busy(launches: list[Launch]) -> float:
     return round(total, 3)
 
 
-def _span(launches: list[Launch]) -> float:
+def span(launches: list[Launch]) -> float:
+    """First start to last end, in us; ValueError of none."""
     first = min(launch.start_us for launch in launches)
     return round(max(launch.start_us + launch.duration_us for launch in launches) - first, 3)
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 from kernel_lab.runner.records import Launch
 from kernel_lab.runner.schema import Language
-from kernel_lab.runner.worker.evidence import _own, _span, attribute, busy
+from kernel_lab.runner.worker.evidence import _own, attribute, busy, span
 
 
 def call(index, start, length, thread=1):
@@ -170,7 +170,7 @@ def launch(start, length, family="aten"):
 
 
 @pytest.mark.parametrize(
-    ("launches", "union", "span"),
+    ("launches", "union", "whole"),
     [
         ([(0, 10)], 10, 10),
         ([(0, 10), (15, 5)], 15, 20),
@@ -182,10 +182,10 @@ def launch(start, length, family="aten"):
         ([(0, 3), (0, 3)], 3, 3),
     ],
 )
-def test_busy_is_the_union_and_span_the_whole(launches, union, span):
+def test_busy_is_the_union_and_span_the_whole(launches, union, whole):
     made = [launch(*interval) for interval in launches]
     assert busy(made) == union
-    assert _span(made) == span
+    assert span(made) == whole
 
 
 def test_nothing_is_busy_for_no_time():
