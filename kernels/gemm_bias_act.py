@@ -140,7 +140,9 @@ def cublaslt(a: Tensor, b: Tensor, bias: Tensor | None, *, act: str) -> Tensor:
     torch takes that path for a bias vector and none, relu or gelu_tanh, in fp32, fp16 and bf16,
     where M, N and K all exceed 1 (aten/native/cuda/Blas.cpp, isInputCompliesAddmmCudaLt). Where
     cuBLASLt itself finds no algorithm torch falls back to a product and separate kernels without
-    a word: only a trace tells.
+    a word: only a trace tells. In fp32 the epilogue's gelu_tanh takes an approximate tanh, 8e-6 off
+    where torch's own is 1e-7: beside tf32 and 16-bit storage that is nothing, in full fp32 it is
+    another function, which the YAML's `where` keeps from being planned.
     Raises NotImplementedError outside of these.
     """
     if not a.is_cuda:
@@ -162,17 +164,37 @@ def cublaslt(a: Tensor, b: Tensor, bias: Tensor | None, *, act: str) -> Tensor:
 if triton is not None:
 
     @triton.jit
-    def _epilogue(x, ACT: tl.constexpr):
+    def _logistic(x, z, ACCURATE: tl.constexpr):
+        """x / (1 + exp(-z)). Accurate to an ulp or two of fp32, as torch's own is, or fast.
+
+        tl.exp is ex2.approx of z log2(e): the rounding of that product grows to |z| half ulps of
+        the result; tl.sigmoid's division is approximate too. Both vanish in a 16-bit result.
+        """
+        if ACCURATE:
+            # exp(t) = 2^n exp(r) with |r| <= ln(2) / 2; ln(2) in two parts (Cody and Waite), the
+            # first of 9 bits, so that n times it is exact. 2^(+-144) is infinity or 0 in fp32.
+            t = tl.minimum(tl.maximum(-z, -100.0), 100.0)
+            n = tl.floor(t * 1.4426950408889634 + 0.5)
+            r = (t - n * 0.693359375) + n * 2.12194440e-4
+            x = tl.div_rn(x, 1.0 + tl.exp(r) * tl.exp2(n))
+        else:
+            x = x * tl.sigmoid(z)
+        return x
+
+    @triton.jit
+    def _epilogue(x, ACT: tl.constexpr, ACCURATE: tl.constexpr):
         # NaN stays NaN in each, as in torch
         if ACT == "relu":
             x = tl.where(x < 0.0, 0.0, x)
         elif ACT == "silu":
-            x = x * tl.sigmoid(x)
+            x = _logistic(x, x, ACCURATE)
         elif ACT == "gelu_erf":
+            # tl.erf is libdevice's, within two ulp, as torch's
             x = 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
         elif ACT == "gelu_tanh":
             # (1 + tanh u) / 2 = sigmoid(2 u), and 2 sqrt(2/pi) = 1.5957691216057308
-            x = x * tl.sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
+            z = 1.5957691216057308 * (x + 0.044715 * x * x * x)
+            x = _logistic(x, z, ACCURATE)
         return x
 
     @triton.jit
@@ -235,7 +257,8 @@ if triton is not None:
         if HAS_BIAS:
             bias = tl.load(bias_ptr + columns * bias_stride, mask=columns < N, other=0.0)
             accumulator += bias.to(tl.float32)[None, :]
-        c = _epilogue(accumulator, ACT).to(c_ptr.dtype.element_ty)
+        accurate: tl.constexpr = c_ptr.dtype.element_ty == tl.float32
+        c = _epilogue(accumulator, ACT, accurate).to(c_ptr.dtype.element_ty)
         c_ptrs = c_ptr + rows.to(tl.int64)[:, None] * N + columns[None, :]
         tl.store(c_ptrs, c, mask=(rows[:, None] < M) & (columns[None, :] < N))
 

@@ -203,6 +203,9 @@ class Kernel:
     """Whose error the tolerance is a multiple of; the same dtype, no compiler."""
     error_multiple: float = 2.0
     """k: an implementation may err k times as much as the yardstick, or 2 ulp."""
+    sum_length: str = ""
+    """How many terms the longest sum adds, an expression over the axes, e.g. K: its square root
+    in ulp of the accumulation is allowed to every order of summation. Empty: nothing is summed."""
     precision: Precision = Precision.fp64
     """The reference's precision."""
     implementations: dict[str, Implementation] = field(default_factory=dict)

@@ -62,6 +62,8 @@ def kernel(kernel: Kernel, *, dtypes: Collection[str]) -> None:
     if not 1 <= kernel.error_multiple <= 1000:
         raise ConfigError(f"kernel.error_multiple: {kernel.error_multiple} is not in 1 to 1000.")
     for name in kernel.arguments:
+    if kernel.sum_length:
+        _condition(kernel.sum_length, {*kernel.axes, "dtype", "layout"}, "kernel.sum_length")
         _one_of("kernel.arguments", name, kernel.axes)
     layouts: Iterable[str] = LAYOUTS
     for name, axis in kernel.axes.items():

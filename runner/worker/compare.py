@@ -120,6 +120,16 @@ def combine(errors: list[Errors]) -> Errors:
     )
 
 
+def least_tolerance(spacing: float, accumulate: torch.dtype, terms: float) -> float:
+    """What any right answer may err: 2 ulp of its dtype, or what the order of a sum makes.
+
+    n additions in the accumulation's dtype, each off by up to half an ulp of the partial sum, of
+    random sign: about sqrt(n) / 6 ulp rms one after another, six times that at the largest of
+    millions. A tree of partial sums errs less, and is no measure for the plain loop.
+    """
+    return max(2 * spacing, max(terms, 0.0) ** 0.5 * ulp(accumulate))
+
+
 def ulp(dtype: torch.dtype) -> float:
     """The spacing of numbers next to 1: the relative size of a unit in the last place."""
     return float(torch.finfo(dtype).eps)

@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 
+from ..question.expressions import evaluate
 from ..records import Cell
 from ..schema import Device, Experiment
-from .compare import ulp
+from .compare import least_tolerance, ulp
 from .ranges import Ranges
 
 Announce = Callable[[str, str], None]
@@ -47,6 +48,15 @@ class Context:
         if self.experiment.dtype.tf32:
             return 2.0**-10
         return ulp(self.output)
+
+    def least_tolerance(self, cell: Cell) -> float:
+        """The error that every implementation is allowed, whatever the yardstick's own."""
+        kernel, workload = self.experiment.kernel, cell.workload
+        values = {"dtype": workload.dtype, "layout": workload.layout, **workload.axes}
+        length = kernel.sum_length
+        terms = float(evaluate(length, values, "kernel.sum_length")) if length else 0.0
+        accumulate = getattr(torch, self.experiment.dtype.accumulate)
+        return least_tolerance(self.ulp, accumulate, terms)
 
     @property
     def interpreted(self) -> bool:

@@ -5,7 +5,7 @@ places against y64; inputs unchanged; then the same call again, so that one whic
 buffer is found out; then other values written into the same memory, so that a result remembered
 by shape or address is found stale, and the first output looked at once more: the memory is the
 caller's. The tolerance is a multiple of the yardstick's own error in the same dtype, never less
-than 2 ulp.
+than 2 ulp, or than what the order of the kernel's longest sum makes.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -216,7 +216,7 @@ class Gate:
 
     def _correctness(self, found: list[Errors]) -> Correctness:
         k = self._context.experiment.kernel.error_multiple
-        floor = 2 * self._context.ulp
+        floor = self._context.least_tolerance(self._cell)
         # both trials' together: on a tiny output one alone may be near zero by luck
         eager = combine([trial.yardstick for trial in self._trials])
         worst = combine(found)

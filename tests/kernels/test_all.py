@@ -69,7 +69,9 @@ def runs(implementation, values, layout, dtype, device):
     if device == "cpu" and dtype == "bf16" and implementation.get("language") == "triton":
         return False  # the interpreter multiplies bit patterns
     where = implementation.get("where", "")
-    return not where or expressions.holds(where, {"layout": layout, **values}, "where")
+    return not where or expressions.holds(
+        where, {"layout": layout, "dtype": dtype, **values}, "where"
+    )
 
 
 def cases(device):
@@ -151,6 +153,17 @@ def test_nan_comes_through_every_epilogue(act, device, request):
     answer = ask({**case, "layout": "contiguous", "dtype": "fp32"})
     assert "error" not in answer, answer["error"]
     assert answer["misplaced"] == 0
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("act", KERNELS["gemm_bias_act"]["axes"]["act"]["choices"])
+def test_epilogues_bend_and_end_where_the_formulas_do(act, device, request):
+    # infinities, where exp overflows, where it vanishes, and in between
+    ask = request.getfixturevalue("on_cpu" if device == "cpu" else "on_gpu")
+    column = ["inf", "-inf", 3e38, -3e38, 1e13, -1e13, *(k / 4 for k in range(-440, 441))]
+    axes = {"M": len(column), "N": 1, "K": 1, "act": act, "bias": False}
+    case = {"kernel": "gemm_bias_act", "implementation": "triton", "axes": axes, "column": column}
+    hold(ask({**case, "layout": "contiguous", "dtype": "fp32"}))
 
 
 @pytest.mark.gpu

@@ -154,4 +154,6 @@ def test_triton_compiles_for_sm_90(storage, rows, precision, instruction):
     compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
     assert instruction in compiled.asm["ptx"]
     assert ("tf32" in compiled.asm["ptx"]) == (precision == "tf32")
+    # the accurate epilogue costs its instructions in fp32 alone
+    assert ("div.rn.f32" in compiled.asm["ptx"]) == (storage == "fp32")
     assert compiled.metadata.shared <= H100_SHARED_BYTES

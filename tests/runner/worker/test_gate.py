@@ -45,6 +45,28 @@ def test_the_tolerance_is_a_multiple_of_the_yardsticks_own_error(lab):
     assert found.yardstick_max_error > 1e-4
 
 
+def test_a_sum_may_be_taken_in_any_order(lab):
+    """The square root of its length in ulp, even where the yardstick itself errs less."""
+    lab.define("make_inputs", lambda draw, *, N, **_: {"x": draw(64, N)})
+    lab.define("reference", lambda x: x.sum(-1))
+
+    def one_after_another(x):
+        y = torch.zeros(len(x))
+        for k in range(x.shape[1]):
+            y += x[:, k]
+        return y
+
+    def made(**kernel):
+        experiment = lab.experiment({"eager": lambda x: x.sum(-1)}, kernel=kernel)
+        cell = Cell(index=0, kernel="k", workload=Workload(axes={"N": 1 << 12}, dtype="fp32"))
+        return Gate(lab.context(experiment), cell, seed=1)
+
+    summed = made(sum_length="N")
+    assert summed.check(one_after_another).max_tolerance == 2.0**6 * 2.0**-23
+    assert "largest error" in refused(made(), one_after_another).reason
+    assert refused(summed, lambda x: x.bfloat16().float().sum(-1)).status is Status.wrong_values
+
+
 def test_an_exact_yardstick_leaves_two_units_in_the_last_place(lab):
     assert gate(lab).check(eager).max_tolerance == 2 * 2.0**-23
 
