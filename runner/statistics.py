@@ -100,6 +100,28 @@ def geometric_mean(values: Sequence[float]) -> float | None:
     return math.exp(statistics.fmean([math.log(v) for v in values])) if values else None
 
 
+def trend(values: Sequence[float], least: float = 0.005) -> float:
+    """How much positive values rise (or fall, below 0) over their course, as a share; 0 where
+    that is no trend.
+
+    A trend is a Mann-Kendall statistic beyond its 95 % bound, with the medians of the first and
+    the last third at least `least` apart. Fewer than eight values show none.
+    """
+    count = len(values)
+    if count < 8:
+        return 0.0
+    ordered = list(values)
+    signs = sum(
+        (ordered[j] > ordered[i]) - (ordered[j] < ordered[i])
+        for i in range(count)
+        for j in range(i + 1, count)
+    )
+    third = count // 3
+    change = statistics.median(ordered[-third:]) / statistics.median(ordered[:third]) - 1
+    bound = 1.96 * math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+    return change if abs(signs) > bound and abs(change) >= least else 0.0
+
+
 def two_modes(values: Sequence[float]) -> tuple[float, float, float] | None:
     """The two values around which positive samples stand, and the share at the lower one; None
     where one will do, or with fewer than 20 samples.

@@ -4,28 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from ..question.plan import CONSTANT_INPUTS
-from ..records import TIMED, Cell, Correctness, Cost, Record, Status, Timing
-from ..schema import Compile, Device, Distribution, Language
-from ..statistics import median_interval, two_modes
+from ..records import TIMED, Cell, Correctness, Cost, Record, Status, Sustained, Timing
+from ..schema import Compile, Language
+from .clock_rules import labels
 from .context import Context
-from .device_clock import DeviceClock
-from .host_clock import HostClock
+from .locked import off_lock
 from .rounds import Sampled
+from .timing import Clock, late, timing_of
 
 Call = Callable[..., Any]
-Clock = HostClock | DeviceClock
-
-
-def _of_inputs(distribution: Distribution) -> tuple[str, ...]:
-    """What a reader of a time must know of its inputs; nothing where they are the usual ones."""
-    if distribution is Distribution.zeros:
-        return (CONSTANT_INPUTS,)
-    if distribution is Distribution.normal:
-        return ()
-    return (f"inputs drawn by distribution={distribution}",)
 
 
 @dataclass(slots=True)
@@ -59,47 +46,28 @@ class Attempt:
             self.timing = None
 
     def settle(
-        self, context: Context, clock: Clock, sampled: Sampled, stopped: str, recompiled: int
+        self,
+        context: Context,
+        clock: Clock,
+        sampled: Sampled,
+        stopped: str,
+        recompiled: int,
+        sustained: Sustained | str = "",
     ) -> None:
         """Takes in the sampled blocks as the timing, or says why they are no time."""
-        headline, *others = clock.states
-        confidence = context.experiment.protocol.confidence
-        rounds = sampled.rounds(headline)
-        warm = sampled.rounds("warm") if "warm" in others else ()
-        calls, seconds = clock.warmup[self.name]
-        not_held = sum(block.held is False for block in sampled.blocks)
-        notes = list(_of_inputs(context.experiment.distribution))
-        late = f"queue not held in {not_held} of {len(sampled.blocks)} blocks"
-        if not_held:
-            notes.append(late)
-        if modes := two_modes(rounds):
-            low, high, share = modes
-            notes.append(f"two modes: {share:.0%} of rounds near {low:.4g} us, rest {high:.4g} us")
-        clocks = [b.after.sm_mhz for b in sampled.blocks if b.after is not None and b.after.sm_mhz]
-        self.timing = Timing(
-            timer=clock.timer,
-            headline=clock.headline,
-            state=headline,
-            latency_us=median_interval(rounds, confidence),
-            rounds_us=rounds,
-            calls=clock.per_sample[self.name],
-            cache=clock.cache,
-            warm_us=median_interval(warm, confidence) if warm else None,
-            warm_rounds_us=warm,
-            host_us=clock.host_us(self.name),
-            blocks=tuple(sampled.blocks),
-            warmup_calls=calls,
-            warmup_s=seconds,
-            threads=torch.get_num_threads() if context.kind is Device.cpu else None,
-            stopped=stopped,
-            clock_spread=(max(clocks) - min(clocks)) / max(clocks) if clocks else None,
-            notes=tuple(notes),
-        )
+        self.timing = timing_of(self.name, context, clock, sampled, stopped, sustained)
         compiled = context.experiment.kernel.implementations[self.name].compile
+        not_held = late(sampled.blocks)
+        faulty, too_many = labels(sampled.blocks)
         if recompiled and compiled is not Compile.none:
             self.fail(Status.invalid, f"torch.compile ran {recompiled} times during timing", "time")
         elif not_held * 2 > len(sampled.blocks):
-            self.fail(Status.invalid, f"host-limited: {late}", "time")
+            reason = f"host-limited: queue not held in {not_held} of {len(sampled.blocks)} blocks"
+            self.fail(Status.invalid, reason, "time")
+        elif reason := off_lock(context.experiment.protocol.clocks, sampled.blocks):
+            self.fail(Status.invalid, reason, "time")
+        elif too_many:
+            self.fail(Status.noisy, faulty, "time")
         elif reason := clock.disturbed(self.name, self.timing.latency_us.median):
             self.fail(Status.noisy, reason, "time")
 

@@ -18,7 +18,7 @@ from ..schema import Compile, Device, Language, Mode
 from .attempt import Attempt
 from .context import Context
 from .device_state import DeviceMonitor
-from .failure import classify, is_sticky
+from .failure import Poisoned, classify, is_sticky
 from .gate import Gate, WrongAnswer, place_of
 from .hiding import look
 from .inputs import clone
@@ -26,17 +26,6 @@ from .load import bind, graphs_compiled, require_compiled, tuning_of
 from .measuring import Measuring
 
 Call = Callable[..., Any]
-
-
-class Poisoned(Exception):  # noqa: N818 - the end of a process, with a name
-    """A sticky device error: this process can do no more. Names who caused it."""
-
-    def __init__(self, implementation: str, status: Status, reason: str, trace: str) -> None:
-        super().__init__(reason)
-        self.implementation = implementation
-        self.status = status
-        self.reason = reason
-        self.trace = trace
 
 
 class CellRun:

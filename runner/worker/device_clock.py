@@ -1,47 +1,57 @@
-"""The GPU's clock: `period_us`, what a call costs in a full stream, cold and warm.
+"""The GPU's clock: what a call costs in a full stream and in a CUDA graph, cold and warm.
 
-One sample is a slope, (T_2N - T_N) / N: the time between two CUDA events around 2N back-to-back
-calls less that around N calls, over N. A spinning kernel holds the stream until every launch is
-queued, so that no host time enters; what the events themselves cost, the first launch and the
-last drain are in both and cancel. Whether the queue really was held is looked at in every run.
+The times of a GPU, each per call:
 
-Cold: inputs rotate through copies, outputs are kept in a ring, so that 3x the L2 lies between two
-uses of the same memory. Where that many copies would outnumber the calls of a sample, each copy
-is used once, and L2 is filled by *reading* clean memory before the run, outside the window
-(writing would leave dirty lines, whose write-back lands in the next kernel).
+- `period_us`: the slope (T_2N - T_N) / N, with T the time between two CUDA events around N
+  back-to-back calls in one stream. A spinning kernel holds the stream until every launch is
+  queued, so that no host time enters; what the events cost, the first launch and the last drain
+  are in both and cancel. It holds the kernels, the gaps between them and the gap to the next call.
+- `graph_us`: the same slope over N calls captured in one CUDA graph and 2N in another. Gaps
+  between nodes of a graph are shorter than between launches in a stream.
+- `busy_us`: the union of the intervals of a call's kernels, memcpys and memsets, by the device's
+  own timestamps (profiler, nsys, ncu). No gap is in it.
+- `span_us`: from the first start to the last end of one call by the same timestamps, the queue
+  held. Of a call's n gaps it holds n - 1, so it flatters a fusion of small kernels.
+- `host_us`: host time for a call to return with an empty queue.
+- `wall_us`, on a CPU: host time of a call, warm.
+
+The headline is `period_us`, or `graph_us` with `submit: graph`, with `period_us` beside it. Cold
+and warm are those of `rotation`; a graph rotates inside itself, and the L2 is read full before
+each replay, outside the window. Whether the queue really was held is looked at in every run.
 """
 
-import gc
 import math
-import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from ..records import Block, DeviceState
-from ..schema import Protocol
-from ..statistics import median_interval
+from ..schema import Protocol, Submit
+from ..statistics import trend
+from .clock_rules import fault
 from .device_state import DeviceMonitor
-from .inputs import Inputs, clone, copies_needed, nbytes, tensors
+from .graph_runs import GraphRuns
+from .inputs import Inputs
+from .rotation import Rotation
+from .stream_runs import StreamRuns
 from .untimed import NoSlope, OutsideWork, outside, tails_us
 
 Call = Callable[..., Any]
 
-MAX_CALLS = 256
-"""2N stays below this: a stream takes about a thousand launches before the host must wait."""
+TRIES = 3
+"""A block that the GPU's clock spoiled, or whose queue was not held, is taken so often at most."""
 
-HOLD_MARGIN = 1.5
-"""The stream is held this much longer than filling the queue took the last time."""
+WINDOW = 16
+"""Runs of the warm-up in which no trend must show."""
+
+PATIENCE = 10
+"""So many times `warmup_ms` at most, while there is one."""
 
 
 class DeviceClock:
     """Samples calls of one cell on one GPU. Every implementation sees the same copies."""
-
-    timer = "cuda events, slope over back-to-back calls, queue held"
-    headline = "period_us"
-    states: tuple[str, ...] = ("cold", "warm")
 
     def __init__(
         self,
@@ -54,48 +64,54 @@ class DeviceClock:
         free_memory: int,
         monitor: DeviceMonitor,
         draw_copy: Callable[[], Inputs] | None = None,
+        submit: Submit = Submit.stream,
+        warm: Mapping[str, int] | None = None,
     ) -> None:
         self._calls = calls
         self._protocol = protocol
         self._device = device
-        self._cache_bytes = cache_bytes
         self._monitor = monitor
-        self._free_memory = free_memory
-        if not protocol.warm:
-            self.states = ("cold",)
-        size = nbytes(inputs)
-        count = copies_needed(size, cache_bytes, MAX_CALLS, free_memory // 2)
-        copy = draw_copy or (lambda: clone(inputs))
-        self._copies: list[Inputs] = [inputs, *(copy() for _ in range(count - 1))]
-        self._rotates = count * size >= 3 * cache_bytes
-        self._flush: Tensor | None = None
-        if not self._rotates:
-            elements = 3 * cache_bytes // 4
-            self._flush = torch.ones(elements, dtype=torch.float32, device=device)
-        self._rings: dict[str, int] = {}
-        self._next = 0
+        graph = submit is Submit.graph
+        self.headline = "graph_us" if graph else "period_us"
+        self.timer = "cuda events, slope over back-to-back calls, queue held"
+        if graph:
+            self.timer = "cuda events, slope over calls in a CUDA graph, queue held"
+        states = [*(["graph cold", "graph warm"] if graph else []), "cold", "warm"]
+        if graph or not protocol.warm:
+            states.remove("warm")
+        if not protocol.warm and graph:
+            states.remove("graph warm")
+        self.states: tuple[str, ...] = tuple(states)
+        """Sampled in each round, the headline's first; beside a graph the stream's cold period."""
+        self._rotation = Rotation(
+            inputs,
+            device=device,
+            cache_bytes=cache_bytes,
+            free_memory=free_memory,
+            warm=set((warm or {}).values()),
+            always_flush=graph,
+            draw_copy=draw_copy,
+        )
+        self.cache = self._rotation.method(list(warm or {}))
+        self._streams = StreamRuns(
+            calls,
+            self._rotation,
+            device=device,
+            cache_bytes=cache_bytes,
+            free_memory=free_memory,
+        )
+        self._graphs = GraphRuns(self._rotation, device) if graph else None
         self._state: DeviceState | None = None
-        self._host: dict[str, float] = {}
-        self._enqueue: dict[str, float] = {}  # host us a call while the queue is filled
+        self._clocks: dict[str, list[int]] = {}
         self.per_sample: dict[str, int] = {}
         self.warmup: dict[str, tuple[int, float]] = {}
-        self.cache = self._method(count, size)
-
-    def _method(self, count: int, size: int) -> str:
-        total = count * size / 1e6
-        l2 = self._cache_bytes / 1e6
-        if self._rotates:
-            return f"cold: inputs rotate through {count} copies, {total:.0f} MB (L2 {l2:.0f} MB)"
-        return (
-            f"cold: {count} copies used once a run, L2 filled by reading "
-            f"{3 * l2:.0f} MB before it (L2 {l2:.0f} MB)"
-        )
+        self.settled: dict[str, bool] = {}
 
     def release(self) -> tuple[Inputs, ...]:
         """The first and the last copy that were timed; the memory of the rest goes back."""
-        self._copies = [self._copies[0], *self._copies[1:][-1:]]
-        self._flush = None
-        return tuple(self._copies)
+        if self._graphs is not None:
+            self._graphs.release()
+        return self._rotation.release()
 
     def disturbed(self, name: str, latency_us: float) -> str:
         """The queue is held: nothing on the host reaches these times."""
@@ -103,76 +119,95 @@ class DeviceClock:
 
     def host_us(self, name: str) -> float | None:
         """Host time for a call to return with an empty queue."""
-        return self._host.get(name)
+        return self._streams.host_us.get(name)
+
+    def nodes(self, name: str) -> dict[str, float]:
+        """What a call became in the graph, by kind of node; empty without a graph."""
+        return self._graphs.nodes(name) if self._graphs is not None else {}
+
+    @property
+    def rotation(self) -> Rotation:
+        """The copies that calls take in turn."""
+        return self._rotation
 
     def prepare(self, name: str) -> None:
-        """Warms up for `warmup_ms` of device time; sets N, the hold and the output ring.
+        """Warms up until no trend is left; sets N, the hold and the output ring.
 
-        Raises OutsideWork where calls leave work on other streams that none of theirs awaits.
+        Raises OutsideWork where calls leave work on other streams that none of theirs awaits, and
+        Uncapturable or EmptyGraph where a graph is asked for and they cannot become one.
         """
-        call = self._calls[name]
-        output = tensors(call(*self._copies[0]))
-        out_bytes = nbytes(output)
-        del output
-        self._rings[name] = copies_needed(
-            out_bytes, self._cache_bytes, MAX_CALLS, self._free_memory // 4
-        )
-        idle = tails_us(lambda: None, self._device)
-        if reason := outside(tails_us(lambda: call(*self._copies[0]), self._device), idle):
+        call, inputs = self._calls[name], self._rotation.copies[0]
+        self._streams.prepare(name)
+        idle = tails_us(lambda: torch.cuda._sleep(20_000), self._device)
+        if reason := outside(tails_us(lambda: call(*inputs), self._device), idle):
             raise OutsideWork(f"{name}: {reason}")
-        hosts: list[float] = []
-        for _ in range(7):
-            torch.cuda.synchronize(self._device)
-            started = time.perf_counter()
-            call(*self._copies[0])
-            hosts.append((time.perf_counter() - started) * 1e6)
-        self._host[name] = median_interval(hosts).median
-        self._enqueue[name] = self._host[name]
-        period = self._estimate(name)
-        wanted = max(1, math.ceil(self._protocol.sample_us / period))
-        # copies that do not rotate are cold only once a run
-        most = MAX_CALLS if self._rotates else max(2, len(self._copies))
-        self.per_sample[name] = min(wanted, most // 2)
+        # a first guess at the period, from the events around a few calls
+        elapsed, _ = self._run(name, 4, "warm" if "warm" in self.states else "cold")
+        wanted = max(1, math.ceil(self._protocol.sample_us / max(elapsed / 4, 0.5)))
+        self.per_sample[name] = min(wanted, self._rotation.most_calls // 2)
         while self.per_sample[name] > 1 and not self._can_hold(name):
             # the stream's queue is full before all launches are in: fewer calls a run
             self.per_sample[name] //= 2
-        count, spent = 0, 0.0
-        while spent < self._protocol.warmup_ms * 1e3 or count < 2 * self.per_sample[name]:
-            elapsed, _ = self._run(name, 2 * self.per_sample[name], "cold")
+        if self._graphs is not None:
+            count, slots = self.per_sample[name], self._streams.slots[name]
+            self._graphs.make(name, call, count, slots, warm=self._protocol.warm)
+        self._warm_up(name)
+
+    def _warm_up(self, name: str) -> None:
+        """Runs until `warmup_ms` of device time are spent and the last runs show no trend."""
+        least = self._protocol.warmup_ms * 1e3
+        window: deque[float] = deque(maxlen=WINDOW)
+        count, spent, settled = 0, 0.0, False
+        while not settled and (spent < PATIENCE * least or not count):
+            elapsed, _ = self._run(name, 2 * self.per_sample[name], self.states[0])
+            window.append(elapsed)
             spent += elapsed
             count += 2 * self.per_sample[name]
+            settled = spent >= least and len(window) == WINDOW and not trend(window)
+        self.settled[name] = settled
         self.warmup[name] = (count, spent / 1e6)
 
     def _can_hold(self, name: str) -> bool:
         """Whether 2N launches fit behind the hold, once the allocator has its blocks."""
         return any(self._run(name, 2 * self.per_sample[name], "cold")[1] for _ in range(4))
 
-    def _estimate(self, name: str) -> float:
-        """A first guess at the period in us, from the events around a few calls."""
-        elapsed, _ = self._run(name, 4, "warm")
-        return max(elapsed / 4, 0.5)
-
     def block(self, name: str, state: str, round_: int, position: int) -> Block:
-        """One block. Raises NoSlope where no positive slope comes out in five attempts."""
-        before = self._state or self._monitor.read()
+        """One block, taken anew while its queue was not held or the clock was not its usual one.
+
+        Raises NoSlope where no positive slope comes out in five attempts.
+        """
+        usual = self._clocks.setdefault(name, [])
+        found: Block | None = None
+        for repeat in range(TRIES):
+            before = self._state or self._monitor.read()
+            samples, held = self._positive(name, state)
+            # read once between two blocks: after the one and before the next
+            self._state = self._monitor.read()
+            found = Block(
+                round=round_,
+                position=position,
+                state=state,
+                calls=self.per_sample[name],
+                samples_us=samples,
+                held=held,
+                before=before,
+                after=self._state,
+                fault=fault(self._state, usual),
+                repeats=repeat,
+            )
+            if held and not found.fault:
+                break
+        assert found is not None
+        if self._state is not None and self._state.sm_mhz:
+            usual.append(self._state.sm_mhz)
+        return found
+
+    def _positive(self, name: str, state: str) -> tuple[tuple[float, ...], bool]:
         for _ in range(5):
             samples, held = self._slopes(name, state)
-            if held and min(samples) > 0:
-                break
-        if min(samples) <= 0:
-            raise NoSlope(f"{name}: {2 * self.per_sample[name]} calls took no longer than half")
-        # read once between two blocks: after the one and before the next
-        self._state = self._monitor.read()
-        return Block(
-            round=round_,
-            position=position,
-            state=state,
-            calls=self.per_sample[name],
-            samples_us=samples,
-            held=held,
-            before=before,
-            after=self._state,
-        )
+            if min(samples) > 0:
+                return samples, held
+        raise NoSlope(f"{name}: {2 * self.per_sample[name]} calls took no longer than half")
 
     def _slopes(self, name: str, state: str) -> tuple[tuple[float, ...], bool]:
         count = self.per_sample[name]
@@ -187,36 +222,7 @@ class DeviceClock:
 
     def _run(self, name: str, count: int, state: str) -> tuple[float, bool]:
         """Device time in us between events around `count` calls, and whether the queue was held."""
-        call = self._calls[name]
-        copies = self._copies if state == "cold" else self._copies[:1]
-        ring: list[Any] = [None] * (self._rings[name] if state == "cold" else 1)
-        begin = torch.cuda.Event(enable_timing=True)
-        end = torch.cuda.Event(enable_timing=True)
-        place, copies_count, slots = self._next, len(copies), len(ring)
-        if state == "cold" and self._flush is not None:
-            self._flush.sum()
-        torch.cuda.synchronize(self._device)
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            torch.cuda._sleep(self._cycles(HOLD_MARGIN * self._enqueue[name] * count))
-            begin.record()
-            started = time.perf_counter()
-            for k in range(count):
-                ring[k % slots] = call(*copies[(place + k) % copies_count])
-            enqueued = (time.perf_counter() - started) * 1e6
-            held = not begin.query()
-            end.record()
-        finally:
-            if collecting:
-                gc.enable()
-        torch.cuda.synchronize(self._device)
-        self._next = (place + count) % copies_count if state == "cold" else place
-        # the next hold is as long as this filling took, so that one slow run costs one long hold
-        self._enqueue[name] = max(enqueued / count, 0.7 * self._enqueue[name])
-        return begin.elapsed_time(end) * 1e3, held
-
-    @staticmethod
-    def _cycles(microseconds: float) -> int:
-        """Cycles to spin for that long at 2 GHz, the highest clock of the GPUs at hand."""
-        return int(microseconds * 2000) + 100_000
+        cold = state.endswith("cold")
+        if self._graphs is not None and state.startswith("graph"):
+            return self._graphs.run(name, count, cold=cold)
+        return self._streams.run(name, count, cold=cold)

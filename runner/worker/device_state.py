@@ -62,6 +62,15 @@ class DeviceMonitor:
             self._slow_at = time.monotonic()
         return DeviceState(**values, **self._slow)
 
+    def energy_mj(self) -> int | None:
+        """Millijoules that the GPU took since the driver was loaded; None where it does not say."""
+        if self._handle is None:
+            return None
+        try:
+            return int(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle))
+        except self._nvml.NVMLError:
+            return None
+
     def _read_slow(self) -> dict[str, Any]:
         nvml, handle = self._nvml, self._handle
         values: dict[str, Any] = {}

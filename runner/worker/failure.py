@@ -23,6 +23,17 @@ _STICKY = re.compile(
 )
 
 
+class Poisoned(Exception):  # noqa: N818 - the end of a process, with a name
+    """A sticky device error: this process can do no more. Names who caused it."""
+
+    def __init__(self, implementation: str, status: Status, reason: str, trace: str) -> None:
+        super().__init__(reason)
+        self.implementation = implementation
+        self.status = status
+        self.reason = reason
+        self.trace = trace
+
+
 def classify(error: BaseException) -> tuple[Status, str]:
     """The status and one-line reason of an exception raised while loading or calling."""
     if isinstance(error, CannotLoad):

@@ -11,11 +11,12 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from ..records import Cell, Status
-from .attempt import Attempt, Clock
+from .attempt import Attempt
 from .context import Context
 from .failure import classify
 from .gate import Gate, WrongAnswer
 from .inputs import Inputs, vary
+from .timing import Clock
 
 StopIfSticky = Callable[[str, Exception], None]
 

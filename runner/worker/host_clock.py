@@ -6,14 +6,22 @@ cost and tick do not show.
 
 import gc
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..records import Block
 from ..schema import Protocol
+from ..statistics import trend
 from .inputs import Inputs
 
 Call = Callable[..., Any]
+
+WINDOW = 16
+"""Calls of the warm-up in which no trend must show."""
+
+PATIENCE = 10
+"""So many times `warmup_ms` at most, while there is one."""
 
 DISTURBED = 3.0
 """A median this many times the fastest call says more of the machine than of the calls."""
@@ -33,20 +41,30 @@ class HostClock:
         self._protocol = protocol
         self.per_sample: dict[str, int] = {}
         self.warmup: dict[str, tuple[int, float]] = {}
+        self.settled: dict[str, bool] = {}
         self._fastest: dict[str, float] = {}
 
     def prepare(self, name: str) -> None:
-        """Warms up for `warmup_ms`, and sets how many calls a sample holds."""
+        """Warms up for `warmup_ms`, longer while the calls' times fall, and sets how many calls a
+        sample holds."""
         call, inputs = self._calls[name], self._inputs
-        count, spent = 0, 0.0
+        least = self._protocol.warmup_ms / 1e3
+        count, spent, settled, look = 0, 0.0, False, 3
         fastest = float("inf")  # calls that other work interrupts must not decide
-        while spent < self._protocol.warmup_ms / 1e3 or count < 3:
+        window: deque[float] = deque(maxlen=WINDOW)
+        while not settled and (spent < PATIENCE * least or count < 3):
             started = time.perf_counter()
             call(*inputs)
             last = time.perf_counter() - started
             fastest = min(fastest, last)
+            window.append(last)
             spent += last
             count += 1
+            # looked at once a window: a look at every call would find a trend by chance
+            if spent >= least and count >= look:
+                settled = not trend(window)
+                look = count + WINDOW
+        self.settled[name] = settled
         self.warmup[name] = (count, spent)
         self._fastest[name] = max(fastest * 1e6, 0.1)
         self.per_sample[name] = max(1, round(self._protocol.sample_us / self._fastest[name]))
@@ -88,3 +106,7 @@ class HostClock:
     def host_us(self, name: str) -> float | None:
         """On the CPU the call's own time is the host's."""
         return None
+
+    def nodes(self, name: str) -> dict[str, float]:
+        """There are no graphs on a CPU."""
+        return {}

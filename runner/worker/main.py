@@ -35,6 +35,8 @@ class Worker:
     def handle(self, message: dict[str, Any]) -> bool:
         """Does what one message asks; False when it was told to stop, or can do no more."""
         match message["do"]:
+            case "prepare":
+                return self._prepare(message)
             case "start":
                 return self._start(message)
             case "cell":
@@ -47,7 +49,16 @@ class Worker:
             case other:
                 raise ValueError(f"a message that the worker does not know: {other}")
 
-    def _start(self, message: dict[str, Any]) -> bool:
+    def _prepare(self, message: dict[str, Any]) -> bool:
+        """Imports all that a session needs and opens nothing: the next message may come after
+        minutes in which another worker times, and until then this process only waits for it."""
+        self._surroundings(message)
+        from . import session  # noqa: F401 - for the next message
+
+        self._say({"say": "prepared"})
+        return True
+
+    def _surroundings(self, message: dict[str, Any]) -> Device:
         kind = Device(message["kind"])
         # before anything imports triton: it looks at the variable when kernels are decorated
         if kind is Device.cpu:
@@ -57,6 +68,10 @@ class Worker:
         for folder in message["python_path"]:
             if folder not in sys.path:
                 sys.path.append(folder)
+        return kind
+
+    def _start(self, message: dict[str, Any]) -> bool:
+        kind = self._surroundings(message)
         experiment = TypeAdapter(Experiment).validate_python(message["experiment"])
         try:
             from .session import Session
@@ -83,7 +98,7 @@ class Worker:
         self._say({"say": "step", "implementation": implementation, "phase": phase})
 
     def _cell(self, message: dict[str, Any]) -> bool:
-        from .cell import Poisoned
+        from .failure import Poisoned
 
         cell = TypeAdapter(Cell).validate_python(message["cell"])
         self._spent.take()

@@ -8,16 +8,21 @@ from collections.abc import Callable, Sequence
 
 from torch._dynamo.utils import counters
 
-from ..records import Block, Cell, Status
+from ..records import Block, Cell, Status, Sustained
 from ..schema import Device
-from .attempt import Attempt, Clock
+from ..statistics import median_interval
+from .attempt import Attempt
 from .context import Context
 from .device_clock import DeviceClock
 from .device_state import DeviceMonitor
-from .failure import classify
+from .failure import Poisoned, classify
 from .gate import Gate
+from .graph import EmptyGraph, Uncapturable
 from .host_clock import HostClock
+from .rotation import places
 from .rounds import Sampled, run_rounds
+from .sustained import sustain
+from .timing import Clock
 from .untimed import NoSlope
 
 
@@ -55,8 +60,16 @@ class Measuring:
                 for name in self._attempts:
                     self._warm_up(clock, name)
                 sampled, stopped = self._rounds(clock, seed)
+                kept_at_it = {name: self._sustain(clock, name, sampled) for name in self._attempts}
             except NoSlope as reason:
                 self._attempts.pop(self._at).fail(Status.invalid, str(reason), "time")
+            except EmptyGraph as empty:
+                self._attempts.pop(self._at).fail(Status.invalid, empty.reason, "time")
+            except Uncapturable as refused:
+                if refused.harmed:
+                    trace = traceback.format_exc()
+                    raise Poisoned(self._at, Status.unsupported, refused.reason, trace) from refused
+                self._attempts.pop(self._at).fail(Status.unsupported, refused.reason, "time")
             except Exception as error:
                 self._stop_if_sticky(self._at, error)
                 trace = traceback.format_exc()
@@ -64,14 +77,18 @@ class Measuring:
             else:
                 recompiled = counters["stats"]["unique_graphs"] - graphs
                 for name, attempt in self._attempts.items():
-                    attempt.settle(self._context, clock, sampled[name], stopped, recompiled)
+                    attempt.settle(
+                        self._context, clock, sampled[name], stopped, recompiled, kept_at_it[name]
+                    )
                 self._after_rounds(clock, list(self._attempts.values()))
                 return
 
     def _clock(self, seed: int) -> Clock:
         context = self._context
         calls = {name: attempt.function for name, attempt in self._attempts.items()}
-        inputs = Gate.draw(context, self._cell, seed)
+        named = Gate.named(context, self._cell, seed)
+        warm = places(context.experiment.warm_inputs, named)
+        inputs = tuple(named.values())
         if context.kind is Device.cpu:
             return HostClock(calls, inputs, context.experiment.protocol)
         return DeviceClock(
@@ -82,6 +99,8 @@ class Measuring:
             cache_bytes=context.cache_bytes,
             free_memory=context.free_memory(),
             monitor=self._monitor,
+            submit=context.experiment.submit,
+            warm=warm,
         )
 
     def _warm_up(self, clock: Clock, name: str) -> None:
@@ -101,6 +120,22 @@ class Measuring:
             seed=seed + 1_000_033 * (self._context.process - 1),
             before_block=self._before,
         )
+
+    def _sustain(self, clock: Clock, name: str, sampled: dict[str, Sampled]) -> Sustained | str:
+        protocol = self._context.experiment.protocol
+        if isinstance(clock, HostClock) or not protocol.sustained_ms:
+            return ""
+        self._before(name, protocol.max_rounds)
+        with self._context.ranges.step(self._cell.index, self._cell.id, name, "measure"):
+            return sustain(
+                self._attempts[name].function,
+                clock.rotation,
+                period_us=median_interval(sampled[name].rounds("cold")).median,
+                host_us=clock.host_us(name),
+                milliseconds=protocol.sustained_ms,
+                monitor=self._monitor,
+                device=self._context.device,
+            )
 
     def _before(self, name: str, round_: int) -> None:
         self._at = name

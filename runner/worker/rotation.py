@@ -112,3 +112,12 @@ class Rotation:
         except (DriverError, OSError, AttributeError) as error:
             return f"persisting lines not reset ({error})"
         return ""
+
+
+def places(warm: Collection[str], names: Collection[str]) -> dict[str, int]:
+    """Where the inputs that stay warm stand among all. Raises ValueError naming the inputs."""
+    order = list(names)
+    for name in warm:
+        if name not in order:
+            raise ValueError(f"warm_inputs: {name}: no such input. Inputs: {', '.join(order)}.")
+    return {name: order.index(name) for name in warm}

@@ -8,6 +8,7 @@ from kernel_lab.runner.statistics import (
     median_interval,
     paired_ratio,
     process_ratio,
+    trend,
     two_modes,
     verdict,
 )
@@ -147,3 +148,16 @@ def test_rare_slow_rounds_and_a_constant_are_no_second_mode():
     assert two_modes([50.0, 50.1] * 20) is None
     assert two_modes([50.0] * 10 + [60.0] * 9) is None
     assert two_modes([50.0] * 10 + [60.0] * 10) == pytest.approx((50.0, 60.0, 0.5))
+
+
+def test_a_steady_rise_is_a_trend_and_its_size_is_told():
+    assert trend([100 + k for k in range(16)]) == pytest.approx(113 / 102 - 1)
+    assert trend([100 - k for k in range(16)]) < 0
+
+
+def test_noise_and_tiny_changes_are_no_trend():
+    draw = random.Random(5)
+    found = [trend([draw.gauss(100, 3) for _ in range(16)]) for _ in range(400)]
+    assert sum(value != 0 for value in found) <= 0.07 * 400
+    assert trend([100 + 0.01 * k for k in range(16)]) == 0.0
+    assert trend([1.0, 2.0, 3.0]) == 0.0

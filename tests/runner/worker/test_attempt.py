@@ -16,12 +16,16 @@ class Clock:
     def __init__(self):
         self.per_sample = {"eager": 7}
         self.warmup = {"eager": (30, 0.25)}
+        self.settled = {"eager": True}
 
     def host_us(self, name):
         return 4.5
 
     def disturbed(self, name, latency_us):
         return ""
+
+    def nodes(self, name):
+        return {}
 
 
 def sampled(*, held=(True,) * 20, mhz=(1980,) * 20, cold=tuple(10.0 + k for k in range(20))):

@@ -4,8 +4,9 @@ import pytest
 import torch
 from kernel_lab.runner.schema import Protocol
 from kernel_lab.runner.worker.ceilings import copy_ceiling
-from kernel_lab.runner.worker.device_clock import MAX_CALLS, DeviceClock
+from kernel_lab.runner.worker.device_clock import DeviceClock
 from kernel_lab.runner.worker.device_state import DeviceMonitor
+from kernel_lab.runner.worker.rotation import MAX_CALLS
 from kernel_lab.runner.worker.untimed import OutsideWork, outside
 
 

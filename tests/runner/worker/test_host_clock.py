@@ -22,7 +22,7 @@ class Call:
     def __call__(self, *inputs):
         self.count += 1
         self.collecting.append(gc.isenabled())
-        self._now += self._seconds
+        self._now += self._seconds(self.count) if callable(self._seconds) else self._seconds
         return inputs
 
 
@@ -124,3 +124,17 @@ def test_a_fast_sample_after_a_slow_warm_up_counts_as_the_fastest(monkeypatch):
     call._seconds = 1e-5
     made.block("a", "warm", 0, 0)
     assert made.disturbed("a", 1000.0)
+
+
+def test_warm_up_goes_on_while_the_calls_still_get_faster(monkeypatch):
+    call = Call(monkeypatch, lambda count: 1e-3 * (3 - 2 * min(count, 20) / 20))
+    made = clock(call, warmup_ms=20.0)
+    made.prepare("a")
+    assert made.settled["a"]
+    assert made.warmup["a"][0] >= 20 + 8  # most of the window lies beyond the fall
+
+
+def test_a_warm_up_that_never_settles_ends_and_says_so(monkeypatch):
+    made = clock(Call(monkeypatch, lambda count: 1e-4 * 1.005**count))
+    made.prepare("a")
+    assert not made.settled["a"]

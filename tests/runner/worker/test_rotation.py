@@ -1,0 +1,59 @@
+"""Copies that rotate, inputs that stay warm, and what the record says of both."""
+
+import pytest
+import torch
+from kernel_lab.runner.worker.rotation import MAX_CALLS, Rotation, places
+
+
+def rotation(*inputs, cache_bytes=102400, free=1 << 30, **options):
+    return Rotation(
+        inputs,
+        device=torch.device("cpu"),
+        cache_bytes=cache_bytes,
+        free_memory=free,
+        **options,
+    )
+
+
+def test_runs_go_on_where_the_last_one_ended():
+    made = rotation(torch.ones(1024))
+    assert made.rotates
+    assert made.most_calls == MAX_CALLS
+    copies, first = made.take(50)
+    _, second = made.take(50)
+    _, third = made.take(1)
+    assert (len(copies), first, second, third) == (76, 0, 50, 24)
+
+
+def test_a_warm_input_is_the_same_memory_in_every_copy():
+    weight, activation = torch.ones(1024), torch.ones(512)
+    made = rotation(weight, activation, warm={1})
+    addresses = [[t.data_ptr() for t in copy] for copy in made.copies]
+    assert len({a for a, _ in addresses}) == len(made.copies) == 76
+    assert {b for _, b in addresses} == {activation.data_ptr()}
+    assert "warm: x" in made.method(["x"])
+    assert "0.311 MB" not in made.method(["x"])  # the warm input does not count as rotated
+
+
+def test_where_copies_do_not_rotate_a_copy_is_met_once_a_run():
+    made = rotation(torch.ones(4))
+    assert not made.rotates
+    assert made.most_calls == len(made.copies) == MAX_CALLS
+    assert "L2 filled by reading" in made.method()
+    made.before_run()
+
+
+def test_a_graph_has_the_cache_read_full_before_each_replay_though_copies_rotate():
+    """T03: outside of the graph and of the window."""
+    assert "filled by reading" in rotation(torch.ones(1024), always_flush=True).method()
+    assert "filled by reading" not in rotation(torch.ones(1024)).method()
+
+
+def test_warm_inputs_are_named_as_make_inputs_names_them():
+    assert places(["b"], ["a", "b"]) == {"b": 1}
+    with pytest.raises(ValueError, match=r"warm_inputs: w: no such input\. Inputs: a, b\."):
+        places(["w"], ["a", "b"])
+
+
+def test_released_copies_are_the_first_and_the_last():
+    assert len(rotation(torch.ones(1024)).release()) == 2
