@@ -8,7 +8,7 @@ import dataclasses
 import statistics
 from collections.abc import Sequence
 
-from .records import FAILED, Block, Correctness, Interval, Record, Status, Timing
+from .records import FAILED, Block, Correctness, Interval, Record, Status, Sustained, Timing
 from .statistics import median_interval
 
 
@@ -47,6 +47,7 @@ def merged(records: Sequence[Record], confidence: float = 0.95) -> Record:
         correctness=_largest([r.correctness for r in timed]),
         recheck=_largest([r.recheck for r in timed]),
         compile_s=timed[0].compile_s,
+        tuning_s=timed[0].tuning_s,
         first_call_s=timed[0].first_call_s,
         peak_memory_bytes=max((r.peak_memory_bytes or 0 for r in timed), default=0) or None,
         attempts=max(record.attempts for record in ordered),
@@ -63,7 +64,10 @@ def _timing(timed: Sequence[Record], lost: tuple[str, ...], confidence: float) -
     parts = [(record.process, record.timing) for record in timed if record.timing is not None]
     timings = [timing for _, timing in parts]
     warm = [t.warm_rounds_us for t in timings if t.warm_rounds_us]
+    stream = [t.stream_rounds_us for t in timings if t.stream_rounds_us]
     host = [t.host_us for t in timings if t.host_us is not None]
+    clocks = [t.sm_mhz for t in timings if t.sm_mhz is not None]
+    settled = [t.warmup_settled for t in timings if t.warmup_settled is not None]
     spread = [t.clock_spread for t in timings if t.clock_spread is not None]
     stopped = [f"process {process}: {timing.stopped}" for process, timing in parts]
     if len({timing.stopped for timing in timings}) == 1:
@@ -80,12 +84,31 @@ def _timing(timed: Sequence[Record], lost: tuple[str, ...], confidence: float) -
         process_of_round=tuple(process for process, timing in parts for _ in timing.rounds_us),
         warm_us=_over(warm, confidence) if warm else None,
         warm_rounds_us=tuple(us for rounds_us in warm for us in rounds_us),
+        stream_us=_over(stream, confidence) if stream else None,
+        stream_rounds_us=tuple(us for rounds_us in stream for us in rounds_us),
         host_us=statistics.median(host) if host else None,
+        launch_bound=_most([t.launch_bound for t in timings]),
+        power_limited=_most([t.power_limited for t in timings]),
+        sm_mhz=statistics.median(clocks) if clocks else None,
+        sustained=_middle([t.sustained for t in timings if t.sustained is not None]),
+        warmup_settled=all(settled) if settled else None,
         clock_spread=max(spread, default=None),
         blocks=tuple(blocks),
         stopped="; ".join(stopped),
         notes=(*dict.fromkeys(note for t in timings for note in t.notes), *lost),
     )
+
+
+def _most(values: Sequence[bool | None]) -> bool | None:
+    """What more than half of those that know say; None where none does."""
+    known = [value for value in values if value is not None]
+    return sum(known) * 2 > len(known) if known else None
+
+
+def _middle(found: Sequence[Sustained]) -> Sustained | None:
+    """The stretch with the median time, whole: its clock, power and joules belong together."""
+    ordered = sorted(found, key=lambda one: one.period_us)
+    return ordered[len(ordered) // 2] if ordered else None
 
 
 def _over(processes: Sequence[Sequence[float]], confidence: float) -> Interval:

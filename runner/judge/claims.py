@@ -6,8 +6,9 @@ from ..bands import Band, parse
 from ..errors import ConfigError, unknown
 from ..records import ClaimResult, ClaimVerdict, Finding, Interval, Record, Status
 from ..schema import Claim, Experiment
+from .conditions import other_precision
 from .stages import mismatch
-from .usable import comparable, ratio
+from .usable import comparable, launch_limited, ratio
 
 EXPECTATIONS = ("speedup", "stages", "launches", "bytes_saved")
 
@@ -50,7 +51,8 @@ def judge_claim(records: Sequence[Record], experiment: Experiment) -> ClaimResul
     for key, value in claim.expect.items():
         name = f"claim.expect.{key}"
         if key == "speedup":
-            findings += _speedups(records, claim, parse(name, value), confidence)
+            tf32 = experiment.dtype.tf32
+            findings += _speedups(records, claim, parse(name, value), confidence, tf32=tf32)
         elif key == "bytes_saved":
             findings += _bytes_saved(records, claim, parse(name, value))
         else:
@@ -72,7 +74,7 @@ def _pairs(records: Sequence[Record], claim: Claim) -> list[tuple[Record, Record
 
 
 def _speedups(
-    records: Sequence[Record], claim: Claim, band: Band, confidence: float
+    records: Sequence[Record], claim: Claim, band: Band, confidence: float, *, tf32: bool
 ) -> list[Finding]:
     expectation = f"{claim.fused} against {claim.unfused}: speed-up {band.text}"
     findings = []
@@ -86,8 +88,12 @@ def _speedups(
         assert unfused.timing is not None
         found = ratio(unfused.timing, fused.timing, confidence)
         verdict, seen = band.judge(found), f"{found.median:.3f} [{found.low:.3f}, {found.high:.3f}]"
+        if limited := launch_limited(unfused, fused):
+            verdict, seen = ClaimVerdict.undecided, f"{seen}, {limited}"
         if Status.noisy in (fused.status, unfused.status):
             verdict, seen = ClaimVerdict.undecided, f"{seen}, noisy"
+        if reason := other_precision(fused, unfused, tf32=tf32):
+            verdict, seen = ClaimVerdict.undecided, f"{seen}, {reason}"
         findings.append(Finding(cell=label, expectation=expectation, verdict=verdict, seen=seen))
     return findings or [_not_measured(expectation, "no cell holds both")]
 

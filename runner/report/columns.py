@@ -10,10 +10,11 @@ from ..results import Row, cells, rows
 
 RESULT_COLUMNS = (
     "implementation", "status", "reason", "timer", "state", "latency_us", "latency_low_us",
-    "latency_high_us", "warm_us", "busy_us", "span_us", "host_us", "speedup", "speedup_low",
+    "latency_high_us", "warm_us", "stream_us", "busy_us", "span_us", "host_us", "launch_bound",
+    "sm_mhz", "power_limited", "sustained_us", "joules", "speedup", "speedup_low",
     "speedup_high", "speedup_against", "verdict", "bytes", "flop", "gbps", "tflops", "floor_us",
     "share_of_floor", "share_of_copy", "launches", "max_error", "max_error_tolerance",
-    "compile_s", "repro",
+    "compile_s", "tuning_s", "repro",
 )  # fmt: skip
 
 
@@ -29,6 +30,7 @@ def _result_line(row: Row, axes: list[str]) -> list[object]:
     cost, checked, traced = record.cost, record.correctness, row.traced
     latency, speedup = row.latency, compared.speedup if compared else None
     workload = record.cell.workload
+    sustained = timing.sustained if timing else None
     return [
         record.cell.index,
         record.cell.id,
@@ -45,9 +47,15 @@ def _result_line(row: Row, axes: list[str]) -> list[object]:
         latency.low if latency else None,
         latency.high if latency else None,
         timing.warm_us.median if timing and timing.warm_us else None,
+        timing.stream_us.median if timing and timing.stream_us else None,
         traced.busy_us if traced else None,
         traced.span_us if traced else None,
         timing.host_us if timing else None,
+        timing.launch_bound if timing else None,
+        timing.sm_mhz if timing else None,
+        timing.power_limited if timing else None,
+        sustained.period_us if sustained else None,
+        sustained.joules if sustained else None,
         speedup.median if speedup else None,
         speedup.low if speedup else None,
         speedup.high if speedup else None,
@@ -64,6 +72,7 @@ def _result_line(row: Row, axes: list[str]) -> list[object]:
         checked.max_error if checked else None,
         checked.max_tolerance if checked else None,
         record.compile_s,
+        record.tuning_s,
         record.repro,
     ]
 

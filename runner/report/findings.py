@@ -1,12 +1,13 @@
 """A job's findings as strict JSON: what is kept in the repository of a run.
 
-    <findings>/<gpu>/<experiment>[-SHAPES][-DTYPE].json
+    <findings>/<gpu>/<experiment>[-SHAPES][-DTYPE][-MHZ].json
 
 A finding holds the experiment, what was measured on and with, a row a record, and the claim's
 verdict; no host names and no paths. The `gpu` folder is the target's name without the form factor
 (`h200_sxm` -> `h200`), or `cpu`.
 """
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -14,6 +15,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ..clocks import OBSERVE, locked_mhz
 from ..errors import ConfigError
 from ..records import Interval, Job, JobStatus
 from ..results import Row, copy_ceiling, device, expected, rows
@@ -109,6 +111,7 @@ def _protocol(job: Job) -> Values:
 
 def _row(row: Row) -> Values:
     record, compared, workload = row.record, row.comparison, row.record.cell.workload
+    timing = record.timing
     return {
         "kernel": record.cell.kernel,
         "cell": record.cell.id,
@@ -119,6 +122,12 @@ def _row(row: Row) -> Values:
         "status": record.status.value,
         "reason": record.reason or None,
         "latency_us": _interval(row.latency),
+        "stream_us": _interval(timing.stream_us) if timing else None,
+        "host_us": timing.host_us if timing else None,
+        "launch_bound": timing.launch_bound if timing else None,
+        "sm_mhz": timing.sm_mhz if timing else None,
+        "power_limited": timing.power_limited if timing else None,
+        "sustained": dataclasses.asdict(timing.sustained) if timing and timing.sustained else None,
         "busy_us": row.traced.busy_us if row.traced else None,
         "speedup": None
         if compared is None
@@ -167,7 +176,8 @@ def _strict(value: Any) -> Any:
 def place(job: Job) -> Path:
     """Where the finding stands below the findings folder: `h200/NAME.json`.
 
-    Runs of one experiment that differ by overrides of shapes or dtype have names of their own.
+    Runs of one experiment that differ by overrides of shapes or dtype, or by a locked clock, have
+    names of their own.
     """
     name = job.experiment if job.experiment != "adhoc" else f"adhoc-{job.kernel}"
     overrides = [override.lstrip("+~") for override in job.overrides]
@@ -178,6 +188,9 @@ def place(job: Job) -> Path:
         details = sorted(o for o in overrides if o.startswith((f"{group}.", f"{group}@")))
         if details:
             name += f"-{hashlib.sha256(';'.join(details).encode()).hexdigest()[:6]}"
+    mhz = locked_mhz((config.get("protocol") or {}).get("clocks", OBSERVE))
+    if mhz is not None:
+        name += f"-{mhz}mhz"
     return Path(gpu_folder(job)) / f"{_file_name(name)}.json"
 
 

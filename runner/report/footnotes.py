@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from ..clocks import said
 from ..records import Job, JobStatus, Timing
 from ..results import copy_ceiling, device, rows
 from .text import cache_state, interval
@@ -18,6 +19,18 @@ def footnotes(job: Job) -> Iterator[Text]:
     timed = [record.timing for record in job.records if record.timing]
     yield from _ways(timed)
     yield from _notes(job)
+    bound = [timing for timing in timed if timing.launch_bound]
+    if bound:
+        yield Text(
+            f"launch-bound: in {len(bound)} of {len(timed)} records the host takes longer to "
+            "submit a call than the GPU to do it"
+            + (
+                "; no winner from a stream then (submit=graph decides)"
+                if any(timing.headline == "period_us" for timing in bound)
+                else ""
+            ),
+            style="dim",
+        )
     if any(r.cost and r.cost.floor_us and r.timing for r in job.records):
         target = next((r.target for r in job.records if r.target), "the target")
         yield Text(
@@ -38,19 +51,19 @@ def footnotes(job: Job) -> Iterator[Text]:
 def _ways(timed: list[Timing]) -> Iterator[Text]:
     """How times were taken. Cells whose caches were cleared alike, but for the numbers of copies
     and bytes, share a line: the smallest and the largest number stand in it."""
-    alike: dict[tuple[str, str, str, str], list[str]] = {}
+    alike: dict[tuple[str, str, str, str, str], list[str]] = {}
     for timing in timed:
         form = _NUMBER.sub("#", timing.cache)
-        alike.setdefault((timing.headline, timing.state, timing.timer, form), []).append(
-            timing.cache
-        )
-    for (headline, state, timer, form), caches in alike.items():
+        way = (timing.headline, timing.state, timing.timer, said(timing.clocks), form)
+        alike.setdefault(way, []).append(timing.cache)
+    for (headline, state, timer, clocks, form), caches in alike.items():
         found: list[list[str]] = [_NUMBER.findall(cache) for cache in caches]
         for numbers in zip(*found, strict=True):
             ordered: list[str] = sorted(numbers, key=float)
             low, high = ordered[0], ordered[-1]
             form = form.replace("#", low if low == high else f"{low} to {high}", 1)
         parts = [f"latency: {headline}", *cache_state(state, form), f"timer {timer}"]
+        parts += [clocks] if clocks else []
         yield Text(", ".join(parts), style="dim")
     count = max((len(timing.by_process) for timing in timed), default=1)
     if count > 1:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from ..records import FAILED, Correctness, Cost, Evidence, Job, Status, Timing
+from ..clocks import said
+from ..records import FAILED, Correctness, Cost, Evidence, Job, Status, Sustained, Timing
 from ..results import Row, device, rows
 from .text import ABSENT, cache_state, duration, interval, number, percent, quantity
 
@@ -40,10 +41,12 @@ def lines(job: Job, row: Row) -> Iterator[Text]:
         yield from _evidence(evidence)
     if record.compile_s is not None:
         yield _field("compile", duration(record.compile_s))
+    if record.tuning_s is not None:
+        yield _field("autotune", duration(record.tuning_s))
     if record.first_call_s is not None:
         yield _field("first call", duration(record.first_call_s))
     if record.tuning:
-        yield _field("tuning", record.tuning)
+        yield _field("tuned to", record.tuning)
     if record.peak_memory_bytes:
         yield _field("peak memory", quantity(record.peak_memory_bytes, "B"))
     if record.attempts > 1:
@@ -109,14 +112,38 @@ def _times(timing: Timing | None) -> Iterator[Text]:
     )
     if timing.warm_us is not None:
         yield _field("warm", f"{interval(timing.warm_us)} us")
+    if timing.stream_us is not None:
+        yield _field("period_us", f"{interval(timing.stream_us)}: {_DEFINITIONS['period_us']}")
+    if timing.graph_nodes:
+        nodes = ", ".join(f"{number(n)} {kind}" for kind, n in timing.graph_nodes.items())
+        yield _field("graph nodes", f"{nodes} a call")
     if timing.host_us is not None:
-        yield _field("host_us", f"{number(timing.host_us)}: {_DEFINITIONS['host_us']}")
+        bound = "; launch-bound" if timing.launch_bound else ""
+        yield _field("host_us", f"{number(timing.host_us)}: {_DEFINITIONS['host_us']}{bound}")
+    if timing.sm_mhz is not None:
+        limited = ", at the power limit" if timing.power_limited else ""
+        yield _field("SM clock", f"{timing.sm_mhz:.0f} MHz, median over blocks{limited}")
+    if timing.sustained is not None:
+        yield _field("sustained", _sustained(timing.sustained))
     if timing.threads is not None:
         yield _field("threads", str(timing.threads))
+    if clocks := said(timing.clocks):
+        yield _field("clocks", clocks)
     if timing.clock_spread is not None:
         yield _field("clock spread", percent(timing.clock_spread))
     for note in timing.notes:
         yield _field("note", note)
+
+
+def _sustained(found: Sustained) -> str:
+    parts = [f"{number(found.period_us)} us a call over {duration(found.seconds)}"]
+    if found.sm_mhz is not None:
+        parts.append(f"{found.sm_mhz:.0f} MHz")
+    if found.watts is not None:
+        parts.append(f"{found.watts:.0f} W")
+    if found.joules is not None:
+        parts.append(f"{number(found.joules, 3)} J a call")
+    return ", ".join(parts) + (", at the power limit" if found.power_limited else "")
 
 
 def _compared(row: Row) -> Iterator[Text]:

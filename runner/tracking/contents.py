@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ..records import FAILED, Interval, Job, Record, Status
 from ..results import Row, Sizes, cells, copy_ceiling, implementations, rows, sizes, speedup_geomean
-from .identity import as_tags, dig, name_of
+from .identity import as_tags, dig, locked, name_of
 from .names import VALUE_LENGTH, safe, shortened
 
 Metric = tuple[str, float, int]
@@ -50,10 +50,13 @@ def _measured(row: Row) -> dict[str, float | None]:
     record, timing, cost = row.record, row.record.timing, row.record.cost
     latency, traced, checked = row.latency, row.traced, row.record.correctness
     speedup = row.comparison.speedup if row.comparison else None
+    sustained = timing.sustained if timing else None
     return {
         **_interval("latency_us", latency),
         "latency_us/floor": cost.floor_us if cost else None,
         "time_us/warm": timing.warm_us.median if timing and timing.warm_us else None,
+        "time_us/stream": timing.stream_us.median if timing and timing.stream_us else None,
+        "time_us/sustained": sustained.period_us if sustained else None,
         "time_us/busy": traced.busy_us if traced else None,
         "time_us/span": traced.span_us if traced else None,
         "time_us/host": timing.host_us if timing else None,
@@ -62,10 +65,13 @@ def _measured(row: Row) -> dict[str, float | None]:
         "rate/share_of_floor": row.share_of_floor,
         "rate/share_of_copy": row.share_of_copy,
         **_interval("speedup", speedup),
+        "power/sm_mhz": timing.sm_mhz if timing else None,
+        "power/joules": sustained.joules if sustained else None,
         "check/max_error": checked.max_error if checked else None,
         "check/share_of_tolerance": _share_of_tolerance(record),
         "evidence/launches": row.launches,
         "evidence/compile_s": record.compile_s,
+        "evidence/tuning_s": record.tuning_s,
     }
 
 
@@ -148,6 +154,7 @@ def implementation_params(job: Job, implementation: str) -> dict[str, str]:
         "shapes.name": name_of(job, "shapes"),
         "target.name": name_of(job, "target"),
         "protocol.name": name_of(job, "protocol"),
+        "protocol.clocks": locked(job),
         "language": chosen.get("language"),
         "compile": chosen.get("compile"),
         "kwargs": json.dumps(chosen["kwargs"]) if chosen.get("kwargs") else None,

@@ -22,18 +22,28 @@ def cell(n=1):
     return Cell(index=n, kernel="k", workload=Workload(axes={"N": n}, dtype="bf16"))
 
 
-def timing(latency, *, noise=0.001, host_us=None, rounds=20, state="cold", seed=0):
+def timing(
+    latency,
+    *,
+    noise=0.001,
+    host_us=None,
+    rounds=20,
+    state="cold",
+    seed=0,
+    headline="period_us",
+):
     draw = random.Random(f"{seed}-{latency}")
     values = tuple(latency * (1 + draw.uniform(-noise, noise)) for _ in range(rounds))
     return Timing(
         timer="t",
-        headline="period_us",
+        headline=headline,
         state=state,
         latency_us=Interval(median=latency, low=min(values), high=max(values)),
         rounds_us=values,
         calls=4,
         cache="",
         host_us=host_us,
+        launch_bound=None if host_us is None else host_us > latency,
     )
 
 

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 from kernel_lab.runner.judge.usable import usable
-from kernel_lab.runner.judge.verdicts import compare, host_bound, judge
+from kernel_lab.runner.judge.verdicts import compare, judge
 from kernel_lab.runner.records import Status, Verdict
 
 
@@ -105,30 +105,31 @@ def test_a_single_round_has_no_interval_and_no_verdict(made):
     assert compare(pair, made.experiment()) == []
 
 
-def test_two_that_end_with_the_launch_rate_say_so(made):
-    slow_host = {"host_us": 40.0, "noise": 0.001}
-    (found,) = compare(
-        [
-            made.record("eager", latency=30.0, **slow_host),
-            made.record("fused", latency=30.1, **slow_host),
-        ],
-        made.experiment(),
-    )
-    assert "host" in found.note
-    (found,) = compare(
-        [
-            made.record("eager", latency=30.0, host_us=4.0),
-            made.record("fused", latency=30.1, host_us=4.0),
-        ],
-        made.experiment(),
-    )
-    assert found.note == ""
+@pytest.mark.parametrize("host", [{"eager": 4.0, "fused": 40.0}, {"eager": 40.0, "fused": 40.0}])
+def test_launch_bound_times_have_no_winner(made, host):
+    """T09: the ratio of device times is shown, and is not what a stream of such calls takes."""
+    pair = [
+        made.record("eager", latency=30.0, host_us=host["eager"]),
+        made.record("fused", latency=10.0, host_us=host["fused"]),
+    ]
+    (found,) = compare(pair, made.experiment())
+    assert found.verdict is Verdict.undecided
+    assert found.speedup.median == pytest.approx(3.0, rel=0.01)
+    assert found.note.startswith("launch-bound (")
+    assert "fused" in found.note
+    assert ("eager" in found.note) == (host["eager"] > 30.0)
+    assert "submit=graph" in found.note
 
 
-def test_host_bound_needs_a_host_time(made):
-    assert not host_bound(made.record("eager", latency=1.0))
-    assert not host_bound(made.record("eager"))
-    assert host_bound(made.record("eager", latency=1.0, host_us=2.0))
+def test_in_a_graph_and_where_the_host_is_faster_the_device_decides(made):
+    """T09."""
+    for extra in ({"host_us": 40.0, "headline": "graph_us"}, {"host_us": 4.0}):
+        pair = [
+            made.record("eager", latency=30.0, **extra),
+            made.record("fused", latency=10.0, **extra),
+        ]
+        (found,) = compare(pair, made.experiment())
+        assert (found.verdict, found.note) == (Verdict.faster, "")
 
 
 @pytest.mark.parametrize(
@@ -181,3 +182,11 @@ def test_a_job_without_records_or_a_claim_has_nothing_to_say(made):
     found = judge([], made.experiment())
     assert found.comparisons == ()
     assert found.claim is None
+
+
+def test_times_under_two_clock_rules_are_not_compared(made):
+    base, other = made.record("eager", latency=10.0), made.record("fused", latency=5.0)
+    assert len(compare([base, other], made.experiment())) == 1
+    timing = dataclasses.replace(other.timing, clocks="lock:1500")
+    other = dataclasses.replace(other, timing=timing)
+    assert compare([base, other], made.experiment()) == []
