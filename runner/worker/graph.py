@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .driver import graph_nodes
-from .inputs import Inputs
+from .inputs import Inputs, clone, refill, tensors
 
 Call = Callable[..., Any]
 
@@ -96,6 +97,21 @@ def capture(
         )
     graph.instantiate()
     return Captured(graph=graph, nodes=nodes, outputs=ring)
+
+
+def graphed(call: Call, inputs: Inputs, device: torch.device) -> Call:
+    """The call as a graph of one: inputs are copied to where it was captured, it is replayed, and
+    its outputs are copied out, so that it answers as the call would. Raises as `capture` does."""
+    kept = clone(inputs)
+    call(*kept)
+    captured = capture(call, [kept], 1, 1, device)
+
+    def replay(*given: Any) -> tuple[Tensor, ...]:
+        refill(kept, given)
+        captured.replay()
+        return tuple(output.clone() for output in tensors(captured.outputs[0]))
+
+    return replay
 
 
 def _leave_pool(device: torch.device, pool: Any) -> None:

@@ -6,7 +6,7 @@ from kernel_lab.runner.records import DeviceState
 from kernel_lab.runner.schema import Protocol, Submit
 from kernel_lab.runner.worker.device_clock import DeviceClock
 from kernel_lab.runner.worker.device_state import DeviceMonitor
-from kernel_lab.runner.worker.graph import EmptyGraph, Uncapturable, capture
+from kernel_lab.runner.worker.graph import EmptyGraph, Uncapturable, capture, graphed
 
 DEVICE = torch.device("cuda", 0)
 L2 = 60 << 20
@@ -46,6 +46,32 @@ def test_a_graph_without_a_kernel_is_an_error():
     kept = x * 2
     with pytest.raises(EmptyGraph, match="holds no kernel: nothing"):
         capture(lambda x: kept, [(x,)], 3, 1, DEVICE)
+
+
+@pytest.mark.gpu
+def test_a_graphed_call_answers_on_other_inputs_as_the_call_does():
+    x = torch.randn(4096, device=DEVICE)
+    replay = graphed(two, (x,), DEVICE)
+    first = replay(x)
+    y = torch.randn(4096, device=DEVICE)
+    assert torch.equal(replay(y)[0], two(y))
+    assert torch.equal(first[0], two(x))  # an output is the caller's: a later replay leaves it
+
+
+@pytest.mark.gpu
+def test_a_graph_that_holds_a_part_of_the_work_answers_wrongly_on_other_inputs():
+    """T15: the first factor was computed before the capture and is not in the graph."""
+    kept = {}
+
+    def remembers(x):
+        if "y" not in kept:
+            kept["y"] = x * 2
+        return kept["y"] * 3
+
+    x = torch.randn(4096, device=DEVICE)
+    replay = graphed(remembers, (x,), DEVICE)
+    y = torch.randn(4096, device=DEVICE)
+    assert not torch.equal(replay(y)[0], two(y))
 
 
 def clock(calls, inputs, **options):
