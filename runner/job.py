@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from pydantic import TypeAdapter
 
+from .clock_lock import clock_rule
 from .device import Gpu
 from .environment import worker_environment
 from .folder import JobFolder, finished, read_job
@@ -161,7 +162,8 @@ class JobRun:
 
     def _measure(self) -> list[Record]:
         experiment = self._request.experiment
-        with self._supervisor(timing=True) as supervisor:
+        rule = clock_rule(experiment, self._request.gpu)
+        with rule, self._supervisor(timing=True) as supervisor:
 
             def keep(planned: PlannedCell, records: list[Record], again: bool) -> list[Record]:
                 found = [

@@ -4,13 +4,15 @@ import shlex
 from collections.abc import Sequence
 from functools import cache
 
-from .device import gpus, require_usable, settle
+from .clock_lock import require_lockable
+from .clocks import OBSERVE, check_clocks, locked_mhz
+from .device import Gpu, gpus, require_usable, settle
 from .errors import ConfigError
 from .job import Request
 from .judge.claims import check_claim
 from .question.plan import plan
 from .question.targets import targets
-from .schema import Device, Experiment, Mode
+from .schema import Device, Experiment, Mode, Submit, Target
 from .traced import check_cells, traces
 
 
@@ -23,6 +25,7 @@ class Preparer:
         self._gpus = gpus()
         self._targets = targets(config_dirs)
         self._usable = cache(require_usable)
+        self._lockable = cache(require_lockable)
 
     def request(
         self,
@@ -42,6 +45,9 @@ class Preparer:
                 "trace=torch looks at GPU kernels, and this job runs on cpu. "
                 "Leave it out (trace=auto), or run on a GPU."
             )
+        if gpu is None:
+            _refuse_gpu_words(experiment)
+        self._clocks(experiment, target, gpu)
         if experiment.mode is Mode.profile and (gpu is None or not traces(experiment)):
             why = "this job runs on cpu" if gpu is None else "trace is none"
             raise ConfigError(f"mode=profile takes only the evidence passes, and {why}.")
@@ -65,4 +71,33 @@ class Preparer:
             config_dirs=self._config_dirs,
             python_path=self._python_path,
             sweep_id=sweep_id,
+        )
+
+    def _clocks(self, experiment: Experiment, target: Target, gpu: Gpu | None) -> None:
+        """Raises ConfigError where the SM clock cannot be locked as the protocol asks."""
+        clocks = experiment.protocol.clocks
+        mhz = locked_mhz(clocks)
+        if mhz is None:
+            return
+        if gpu is None:
+            raise ConfigError(
+                f"protocol.clocks={clocks} locks a GPU's SM clock, and this job runs on "
+                f"cpu. Say protocol.clocks={OBSERVE}, or run on a GPU."
+            )
+        check_clocks(clocks, target=target.name, max_mhz=target.max_mhz)
+        if experiment.mode is Mode.run:
+            self._lockable(gpu, mhz)
+
+
+def _refuse_gpu_words(experiment: Experiment) -> None:
+    """Raises ConfigError for what only a GPU can do, where the job runs on cpu."""
+    if experiment.submit is Submit.graph:
+        raise ConfigError(
+            "submit=graph captures calls in a CUDA graph, and this job runs on cpu. "
+            "Say submit=stream, or run on a GPU."
+        )
+    if experiment.warm_inputs:
+        raise ConfigError(
+            f"warm_inputs={experiment.warm_inputs}: on cpu every input is warm. Leave it out "
+            "(warm_inputs=[]), or run on a GPU."
         )

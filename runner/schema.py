@@ -297,7 +297,8 @@ class Protocol:
     """After the rounds, back-to-back calls of each implementation for so long: the time, clock,
     power and joules of a GPU that is kept at it; 0: none."""
     clocks: str = "observe"
-    """observe, or lock:<MHz>: the SM clock held there for the job, where that is permitted."""
+    """observe, or lock:<MHz>: the SM clock held there while the job times, where the driver permits
+    it (root), and given back to no lock at all: NVML tells of none that stood before."""
     cell_limit_s: float = 900.0
     """Wall time after which a cell's announced implementation ends `timed_out`."""
     step_limit_s: float = 300.0

@@ -14,7 +14,7 @@ def comparable(one: Record, other: Record) -> bool:
     same clock rule."""
     if one.timing is None or other.timing is None or not (usable(one) and usable(other)):
         return False
-    if False:
+    if one.timing.clocks != other.timing.clocks:
         return False
     return bool(paired(one.timing, other.timing))
 

@@ -6,6 +6,7 @@ Pure: raises ConfigError with the full key, the value and the choices, or return
 import re
 from collections.abc import Collection, Iterable
 
+from ..clocks import check_clocks
 from ..errors import ConfigError, unknown
 from ..schema import Experiment, Implementation, Kernel, OnError, Store, WorkerMode
 from . import axes, expressions, shapes
@@ -32,6 +33,7 @@ _PROTOCOL: dict[str, tuple[float, float]] = {
     "step_limit_s": (1, 1e6),
     "processes": (1, 100),
     "budget_s": (0, 1e6),
+    "sustained_ms": (0, 60_000),
 }
 
 
@@ -61,9 +63,9 @@ def kernel(kernel: Kernel, *, dtypes: Collection[str]) -> None:
         _one_of(f"kernel.{name}", getattr(kernel, name), kernel.implementations)
     if not 1 <= kernel.error_multiple <= 1000:
         raise ConfigError(f"kernel.error_multiple: {kernel.error_multiple} is not in 1 to 1000.")
-    for name in kernel.arguments:
     if kernel.sum_length:
         _condition(kernel.sum_length, {*kernel.axes, "dtype", "layout"}, "kernel.sum_length")
+    for name in kernel.arguments:
         _one_of("kernel.arguments", name, kernel.axes)
     layouts: Iterable[str] = LAYOUTS
     for name, axis in kernel.axes.items():
@@ -125,6 +127,8 @@ def _protocol(experiment: Experiment) -> None:
         given = getattr(protocol, name)
         if not low <= given <= high:
             raise ConfigError(f"protocol.{name}: {given} is not in {low:g} to {high:g}.")
+    target = experiment.target
+    check_clocks(protocol.clocks, target=target.name, max_mhz=target.max_mhz)
     if protocol.max_rounds < protocol.min_rounds:
         raise ConfigError(
             f"protocol.max_rounds: {protocol.max_rounds} is below "

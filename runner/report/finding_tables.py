@@ -2,6 +2,8 @@
 
 <!-- findings: h200/bias_gelu_fusion -->     one finding, compact: a line a cell
 <!-- findings: all -->                       every finding, a line a record
+<!-- findings: h200/doctor -->               what `klab doctor --measure` found, every table
+<!-- findings: h200/doctor summary -->       a line a check
 <!-- end -->
 """
 
@@ -10,16 +12,20 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ..clocks import OBSERVE, said
 from ..errors import ConfigError, unknown
 from ..records import Interval
+from . import doctor
+from .doctor_finding import is_doctor
 from .text import interval, number, percent
 
 Values = dict[str, Any]
 
 _MARKED = re.compile(
-    r"(?P<head><!-- findings: (?P<name>\S+) -->\n)(?P<body>.*?)(?P<end><!-- end -->)", re.DOTALL
+    r"(?P<head><!-- findings: (?P<name>\S+(?: summary)?) -->\n)(?P<body>.*?)(?P<end><!-- end -->)",
+    re.DOTALL,
 )
-_HEAD = re.compile(r"<!-- findings: \S+ -->")
+_HEAD = re.compile(r"<!-- findings: [^\n>]+ -->")
 
 
 def read_findings(folder: Path) -> dict[str, Values]:
@@ -43,8 +49,12 @@ def filled(text: str, findings: dict[str, Values], *, source: str) -> str:
 
     def printed(found: re.Match[str]) -> str:
         name = found["name"]
-        if name == "all":
-            body = "\n".join(full(name, values) for name, values in findings.items())
+        of, _, part = name.partition(" ")
+        if name == "all":  # of experiments; a doctor's tables have markers of their own
+            kept = {key: values for key, values in findings.items() if not is_doctor(values)}
+            body = "\n".join(full(name, values) for name, values in kept.items())
+        elif of in findings and is_doctor(findings[of]):
+            body = (doctor.summary if part else doctor.full)(of, findings[of])
         elif name in findings:
             body = compact(name, findings[name])
         else:
@@ -158,6 +168,8 @@ def _source(values: Values) -> str:
     sampling = f"protocol {protocol.get('name', '?')}"
     if protocol.get("rounds"):
         sampling += f", {protocol['rounds']} rounds"
+    if clocks := said(protocol.get("clocks", OBSERVE)):
+        sampling += f", {clocks}"
     sha, _, dirty = (values["commit"] or "unknown").partition("-")
     commit = f"commit {sha[:10]}" + (f"-{dirty}" if dirty else "")
     device = environment.get("device") or environment.get("target") or "device unknown"

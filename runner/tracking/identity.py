@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..clocks import OBSERVE
 from ..records import Job
 from .names import TAG_LENGTH, safe, shortened
 
@@ -21,6 +22,7 @@ def identity(job: Job) -> dict[str, str]:
         "shapes": name_of(job, "shapes"),
         "target": name_of(job, "target"),
         "protocol": name_of(job, "protocol"),
+        "clocks": locked(job),
         "gpu": gpu.get("name"),
         "gpu_uuid": gpu.get("uuid"),
         "gpu_driver": gpu.get("driver"),
@@ -57,6 +59,12 @@ def implementation_name(job: Job, implementation: str) -> str:
 def _where(job: Job) -> list[str]:
     names = [name_of(job, group) for group in ("dtype", "shapes", "target")]
     return [name for name in names if name not in ("", "default", job.kernel)]
+
+
+def locked(job: Job) -> str | None:
+    """The protocol's clock rule; None where clocks were only observed."""
+    clocks = dig(job.config, "protocol", "clocks")
+    return None if clocks == OBSERVE else clocks
 
 
 def name_of(job: Job, group: str) -> str:

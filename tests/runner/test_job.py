@@ -6,6 +6,7 @@ import shlex
 import pytest
 from kernel_lab.runner import job as module
 from kernel_lab.runner.device import Gpu
+from kernel_lab.runner.errors import ConfigError
 from kernel_lab.runner.folder import JobFolder, read_job
 from kernel_lab.runner.job import JobRun, Request, describe, exit_code, worker_environment
 from kernel_lab.runner.question.plan import Plan
@@ -114,7 +115,7 @@ def run(monkeypatch, tmp_path):
     """Runs a job of three cells with these answers; the job and the places it left."""
     monkeypatch.setattr(module, "Supervisor", Supervisor)
 
-    def begin(measure, trace=None, *, gpu=GPU, cells="all", **request):
+    def begin(measure, trace=None, *, gpu=GPU, cells="all", clocks="observe", **request):
         Supervisor.asked = []
         Supervisor.answers = {
             "measure": measure,
@@ -141,6 +142,7 @@ def run(monkeypatch, tmp_path):
             ),
         )
         experiment.protocol.name = experiment.tracking.name = "test"
+        experiment.protocol.clocks = clocks
         experiment.trace.cells = cells
         experiment.trace.auto = {}
         plan = Plan(
@@ -316,3 +318,35 @@ def test_a_refuted_claim_is_an_answer_unless_strict(run, verdict, strict):
     job = dataclasses.replace(run(both), judgement=Judgement(claim=claim))
     assert exit_code(job, strict=False) == 0
     assert exit_code(job, strict=True) == strict
+
+
+def test_the_clock_is_locked_for_the_timing_and_free_for_the_evidence(run, nvml):
+    seen = []
+
+    def measure(cell):
+        seen.append(nvml.calls)
+        return both(cell)
+
+    def trace(cell, names):
+        seen.append(nvml.calls)
+        return [evidence(cell, name) for name in names]
+
+    assert run(measure, trace, clocks="lock:1500").status is JobStatus.finished
+    assert seen == [["lock 1500"]] * 3 + [["lock 1500", "reset"]] * 3
+
+
+def test_an_interrupted_job_gives_the_clock_back(run, nvml, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(lambda cell: KeyboardInterrupt(), clocks="lock:1500")
+    assert nvml.calls == ["lock 1500", "reset"]
+    assert read_job(tmp_path / "job").status is JobStatus.killed
+
+
+def test_a_clock_that_may_not_be_locked_ends_the_job_before_any_work(run, nvml, tmp_path):
+    nvml.fails("lock", 4)
+    with pytest.raises(ConfigError, match="Insufficient Permissions"):
+        run(lambda cell: pytest.fail("nothing is measured"), clocks="lock:1500")
+    assert not any(a["ceilings"] for a in Supervisor.asked)  # not even the timing worker is made
+    job = read_job(tmp_path / "job")
+    assert job.status is JobStatus.failed
+    assert "nvidia-smi" in job.status_reason

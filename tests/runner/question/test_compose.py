@@ -41,12 +41,22 @@ def test_an_experiment_composes_to_plain_values(outside):
     ("overrides", "text"),
     [
         (["protocol.processes=2", "worker=inline"], "protocol.processes: 2 fresh processes"),
+        (["protocol.clocks=lock:0"], "protocol.clocks=lock:0: no such rule. Choices: observe"),
+        (
+            ["protocol.clocks=lock:1981", "target=h200_sxm"],
+            "protocol.clocks=lock:1981: above 1980 MHz",
+        ),
         (["protocol=quick", "protocol.budget_s=9"], "protocol.budget_s: 9 s for rounds beyond"),
     ],
 )
 def test_what_a_protocol_cannot_do_beside_another_key_is_refused(outside, overrides, text):
     said = refusal(lambda: compose(["experiment=tiny_question", *overrides], [outside]))
     assert text in said
+
+
+def test_a_clock_rule_is_said_on_the_command_line(outside):
+    words = ["experiment=tiny_question", "protocol.clocks=lock:1500"]
+    assert compose(words, [outside]).protocol.clocks == "lock:1500"
 
 
 def test_rigorous_repeats_in_five_processes_and_the_others_do_not(outside):

@@ -152,3 +152,13 @@ def test_unknown_finding_and_open_marker_are_errors(findings):
 def test_status_beside_a_time_that_is_not_ok(findings):
     text = filled(marked("all"), findings, source="README.md")
     assert any(f"] {Status.noisy.value} |" in line for line in text.split("\n"))
+
+
+def test_a_locked_clock_is_named_in_the_place_and_the_source(gemm, tmp_path):
+    protocol = {**gemm.config["protocol"], "clocks": "lock:1500"}
+    locked = dataclasses.replace(gemm, config={**gemm.config, "protocol": protocol})
+    assert place(locked).name == "bias_gelu_fusion-1500mhz.json"
+    write_finding(locked, tmp_path)
+    name = "h200/bias_gelu_fusion-1500mhz"
+    text = filled(marked(name), read_findings(tmp_path), source="README.md")
+    assert "20 rounds, SM clock locked at 1500 MHz, " in text

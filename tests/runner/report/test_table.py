@@ -7,6 +7,7 @@ import re
 import pytest
 from kernel_lab.runner.records import Interval, JobStatus, Status
 from kernel_lab.runner.report import record
+from kernel_lab.runner.report.footnotes import footnotes
 from kernel_lab.runner.report.table import as_text, render
 from kernel_lab.runner.report.text import number
 from rich.console import Console
@@ -137,3 +138,17 @@ def test_record_in_full(gemm):
         "triton_kernel_0", row.record.repro,
     ):  # fmt: skip
         assert part in text
+
+
+def test_a_locked_clock_stands_beside_how_times_were_taken(gemm):
+    def locked(item):
+        timing = item.timing and dataclasses.replace(item.timing, clocks="lock:1500")
+        return dataclasses.replace(item, timing=timing)
+
+    assert "SM clock locked" not in as_text(gemm)
+    job = dataclasses.replace(gemm, records=tuple(map(locked, gemm.records)))
+    (way,) = (t.plain for t in footnotes(job) if t.plain.startswith("latency: period_us"))
+    assert way.endswith("timer cupti, SM clock locked at 1500 MHz")
+    (row,) = record.rows_of(job, cell=gemm.records[0].cell.id, implementation="triton")
+    shown = [line.plain.split(maxsplit=1) for line in record.lines(job, row)]
+    assert ["clocks", "SM clock locked at 1500 MHz"] in shown

@@ -13,6 +13,8 @@ from kernel_lab.runner.errors import StoreError
 from kernel_lab.runner.records import Interval, JobStatus, Workload
 from kernel_lab.runner.report.write import write_report
 from kernel_lab.runner.tracking import to_mlflow
+from kernel_lab.runner.tracking.contents import implementation_params
+from kernel_lab.runner.tracking.identity import identity
 from kernel_lab.runner.tracking.store import locate
 from kernel_lab.runner.tracking.to_mlflow import file_job, file_sweep, open_job
 
@@ -126,6 +128,17 @@ def test_tags_tell_who_where_and_what_came_out(filed, client, gemm):
     assert tags["status_reason"] == "2 records failed"
     assert tags["case_size_unit"] == "FLOP"
     assert client.get_run(filed["implementations"]["triton"]).data.tags["verdict"] == "faster 3"
+
+
+def test_a_locked_clock_is_a_tag_and_a_param_and_an_observed_one_is_not(gemm):
+    def told(clocks):
+        config = {**gemm.config, "protocol": {"name": "standard", "clocks": clocks}}
+        job = dataclasses.replace(gemm, config=config)
+        params = implementation_params(job, "triton")
+        return identity(job).get("clocks"), params.get("protocol.clocks")
+
+    assert told("lock:1500") == ("lock:1500", "lock:1500")
+    assert told("observe") == (None, None)
 
 
 def test_note_is_a_table_with_question_and_verdicts(filed, client, gemm):
