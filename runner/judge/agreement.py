@@ -119,7 +119,7 @@ def _graph(each: Measured, gap: float | None) -> Check:
 def _holds_the_work(each: Measured) -> Check:
     period, busy = each.us("period_us"), each.us("busy_us")
     if period is None or busy is None:
-        outcome = unmeasured(_absent(each, "period_us", "busy_us"))
+        outcome: dict[str, Any] = unmeasured(_absent(each, "period_us", "busy_us"))
     else:
         enough = period >= busy * (1 - BUSY_ABOVE_PERIOD)
         outcome = {

@@ -121,7 +121,7 @@ class Repeated:
         return max(self.us) / min(self.us) - 1 if len(self.us) > 1 else None
 
 
-REPEATED_KEYS = ("period_us", "do_bench_us", "timer_us")
+REPEATED_KEYS = ("period_us", "wall_us", "do_bench_us", "timer_us")
 
 
 def repeated(rows: Sequence[Row]) -> list[Repeated]:

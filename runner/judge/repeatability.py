@@ -70,10 +70,10 @@ def judge_repeats(found: Sequence[Repeated]) -> list[Check]:
     share, least = REPEATS
     checks = []
     for each in found:
-        if each.key != "period_us":
+        if each.key not in ("period_us", "wall_us"):
             continue
         if each.spread is None:
-            outcome = unmeasured("fewer than two processes")
+            outcome: dict[str, Any] = unmeasured("fewer than two processes")
         else:
             outcome = {
                 "seen": f"{min(each.us):.4g} to {max(each.us):.4g} us ({each.spread:.2%})",
@@ -82,10 +82,13 @@ def judge_repeats(found: Sequence[Repeated]) -> list[Check]:
             if min(each.us) < least:
                 outcome["verdict"] = Agreement.not_measured
                 outcome["reason"] = f"below {least:g} us it is not asked"
+            if each.key == "wall_us":
+                outcome["verdict"] = Agreement.not_measured
+                outcome["reason"] = "on cpu it is said and not judged"
         checks.append(
             Check(
                 name="repeats",
-                compared=f"period_us of {len(each.us)} processes, largest against smallest",
+                compared=f"{each.key} of {len(each.us)} processes, largest against smallest",
                 limit=f"within {share:.3g} from {least:g} us up",
                 subject=f"{each.cell} {each.implementation}",
                 **outcome,

@@ -32,7 +32,7 @@ class HostClock:
 
     timer = "host perf_counter_ns"
     headline = "wall_us"
-    states = ("warm",)
+    states: tuple[str, ...] = ("warm",)
     cache = "warm: the same inputs in every call"
 
     def __init__(self, calls: Mapping[str, Call], inputs: Inputs, protocol: Protocol) -> None:

@@ -1,0 +1,158 @@
+"""The same calls by other instruments: global-timer stamps, events around one call, a CUDA graph,
+the profiler's device timestamps. All cold, as our period is."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..worker.evidence import busy, record, span
+from ..worker.graph import Captured, capture
+from .bench import Bench
+from .request import over
+from .subjects import Absent, middle
+
+Stamp = Callable[[torch.Tensor, int], None]
+
+STAMPED_US = 1000.0
+"""Calls between two stamps span this much where they may: the clock ticks in up to 1 us."""
+
+REPEATS = 20
+SLOPES = 15
+TRACED = 20
+"""How often one call is timed, a slope is taken, and how many calls are traced."""
+
+SECONDS = 0.6
+"""Device time that one instrument may take of a subject; long calls are repeated less."""
+
+COPIES = (1, 2, 4, 8, 16, 32, 64)
+"""Calls in a graph."""
+
+REPLAY_US = 100_000.0
+BURST_US = 4_000.0
+"""The longest graph that is replayed, and the longest whose slope counts: a longer burst of a
+large product runs into the power limit, which the period's short runs do not."""
+
+
+def stamp_us(bench: Bench, stamp: Stamp) -> dict[str, Any]:
+    """`stamp_us`: the slope (T_2N - T_N) / N between %globaltimer stamps around N and 2N calls."""
+    slots = torch.zeros(2, dtype=torch.int64, device=bench.device)
+    stamp(slots, 0)  # compiled and loaded before the queue is held
+    bench.synchronize()
+    wanted = max(1, math.ceil(STAMPED_US / bench.period_us))
+    count = min(wanted, bench.rotation.most_calls // 2)
+
+    def total(calls: int) -> float:
+        def fill() -> None:
+            stamp(slots, 0)
+            bench.calls(calls)
+            stamp(slots, 1)
+
+        bench.held(fill, bench.host_guess(calls + 2))
+        first, last = slots.tolist()
+        return (last - first) / 1e3
+
+    while True:
+        try:
+            total(2 * count)
+            break
+        except Absent:
+            if count == 1:
+                raise
+            count //= 2  # the stream's queue is full before all launches are in
+    slopes = []
+    for _ in range(_repeats(3 * count * bench.period_us, SLOPES)):
+        one = total(count)
+        slopes.append((total(2 * count) - one) / count)
+    return {"stamp_us": over(slopes), "stamp_calls": count}
+
+
+def event_us(bench: Bench) -> dict[str, Any]:
+    """`event_us`: events around one call, the queue held."""
+    guess = bench.host_guess(1)
+    found = [bench.between_events(lambda: bench.calls(1), guess) for _ in range(REPEATS)]
+    return {"event_us": over(found)}
+
+
+def event_unheld_us(bench: Bench) -> dict[str, Any]:
+    """`event_unheld_us`: events around one call, into an empty queue, as most people do."""
+    found = []
+    for _ in range(REPEATS):
+        bench.rotation.before_run()
+        bench.synchronize()
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        bench.calls(1)
+        end.record()
+        bench.synchronize()
+        found.append(begin.elapsed_time(end) * 1e3)
+    return {"event_unheld_us": over(found)}
+
+
+def graph_us(bench: Bench) -> dict[str, Any]:
+    """`graph_us`: the slope over calls in a graph; `graph_copies`: [calls, us of one replay];
+    `nodes` and `node_kinds` of one call. Raises Uncapturable where there is no graph."""
+    graphs = _graphs(bench)
+    totals: dict[int, list[float]] = {count: [] for count in graphs}
+    for graph in graphs.values():  # the first replay uploads the graph
+        graph.replay()
+    for _ in range(_repeats(sum(graphs) * bench.period_us, SLOPES)):
+        for count, graph in graphs.items():
+            bench.read_flush()  # every replay starts at the same copy
+            totals[count].append(bench.between_events(graph.replay, 300.0))
+    two = max(c for c in graphs if c <= 2 or c * bench.period_us <= BURST_US)
+    one = two // 2
+    slopes = [(b - a) / (two - one) for a, b in zip(totals[one], totals[two], strict=True)]
+    kinds = graphs[1].nodes
+    return {
+        "graph_us": over(slopes),
+        "graph_copies": [[count, round(middle(us), 3)] for count, us in totals.items()],
+        "graph_slope": [one, two],
+        "nodes": sum(kinds.values()),
+        "node_kinds": dict(kinds),
+    }
+
+
+def _graphs(bench: Bench) -> dict[int, Captured]:
+    pool = torch.cuda.graph_pool_handle()
+    made: dict[int, Captured] = {}
+    for count in COPIES:
+        if count > 2 and count * bench.period_us > REPLAY_US:
+            break
+        made[count] = capture(
+            bench.call, bench.rotation.copies, count, bench.slots, bench.device, pool=pool
+        )
+        made[count].outputs.clear()  # the next graph may write to the same memory
+    return made
+
+
+def traced(bench: Bench) -> dict[str, Any]:
+    """`busy_us`, `span_us` and `launches` of a call, from device timestamps of many, call by call.
+
+    A span has a value only where the queue was held: else it would hold host time.
+    """
+    copies = bench.rotation.copies
+    calls, held = record(
+        bench.call,
+        [copies[k % len(copies)] for k in range(TRACED)],
+        flush=bench.read_flush,
+        host_us=max(200.0, bench.host_guess(1)),
+        keep=bench.slots,
+    )
+    seen = [launches for launches in calls if launches]
+    if not seen:
+        raise Absent("the profiler saw no device work in any of the calls")
+    values: dict[str, Any] = {
+        "busy_us": over([busy(launches) for launches in seen]),
+        "launches": round(middle([len(launches) for launches in seen])),
+        "traced_calls": len(seen),
+    }
+    if held:
+        values["span_us"] = over([span(launches) for launches in seen])
+    return values
+
+
+def _repeats(us: float, most: int) -> int:
+    """So many turns of `us` as fit into the time of one instrument; at least 5."""
+    return max(5, min(most, int(SECONDS * 1e6 / us)))
