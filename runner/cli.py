@@ -16,6 +16,7 @@ COMMANDS = {
     "plan": "say what a run would do, and predict floor times, on any target without a GPU",
     "list": "list kernels, experiments, shapes, targets and the other words of the vocabulary",
     "check": "verify a kernel's contract on one small cell",
+    "doctor": "check this machine's set-up; --measure: prove its measurement",
     "show": "print a record with its times, errors and trace rows",
     "ui": "open the MLflow UI on the local store",
     "finding": "keep what a run found, or print the tables of what is kept",

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..folder import read_job
 from ..outputs import checkout, find_job, outputs
+from ..report import doctor_finding
 from ..report.finding_tables import filled, read_findings
 from ..report.findings import write_finding
 
@@ -18,7 +19,7 @@ SUMMARY = "write a run's finding to experiments/findings, or print the tables fr
 def main(arguments: Sequence[str]) -> int:
     """The exit code: 1 where --check finds a table that differs. Raises ConfigError, StoreError."""
     parser = argparse.ArgumentParser(prog="klab finding", description=SUMMARY)
-    parser.add_argument("run", nargs="?", help="a job id, an MLflow run id, or a job's folder")
+    parser.add_argument("run", nargs="?", help="a job or doctor id, an MLflow run id, or a folder")
     parser.add_argument("--output", type=Path, help="the findings folder")
     parser.add_argument("--tables", action="store_true", help="print the tables between markers")
     parser.add_argument("--check", action="store_true", help="with --tables: change nothing")
@@ -30,7 +31,11 @@ def main(arguments: Sequence[str]) -> int:
     folder = asked.output or _findings()
     if asked.tables:
         return _tables(folder, check=asked.check)
-    path = write_finding(read_job(_folder(asked.run)), folder)
+    measured = _doctor(asked.run)
+    if measured is not None:
+        path = doctor_finding.write_finding(measured, folder)
+    else:
+        path = write_finding(read_job(_folder(asked.run)), folder)
     sys.stdout.write(f"wrote {path}\n")
     sys.stdout.write("next: klab finding --tables prints it into experiments/README.md\n")
     return 0
@@ -41,6 +46,14 @@ def _findings() -> Path:
     if root is None:
         raise ConfigError("no checkout of the project here: name a folder with --output DIR")
     return root / "experiments" / "findings"
+
+
+def _doctor(run: str) -> Path | None:
+    """The folder that `klab doctor --measure` left, by its id or path; None: it is no such."""
+    for folder in (Path(run).expanduser(), outputs() / "doctor" / run):
+        if (folder / doctor_finding.FILE).is_file():
+            return folder
+    return None
 
 
 def _folder(run: str) -> Path:

@@ -1,0 +1,100 @@
+"""`klab doctor`: is this machine set up, and (--measure) do its instruments agree?"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from ..device import gpus, settle
+from ..doctor.driver import DriverState, driver_state
+from ..doctor.probe import torch_state
+from ..doctor.sections import SECTIONS
+from ..doctor.setup import Line, State, set_up
+from ..errors import ConfigError, unknown
+from ..question.targets import targets
+
+SUMMARY = "check this machine's set-up; --measure: prove its measurement"
+
+SETTINGS = {"pairs": 200, "repeats": 10}
+"""Whole numbers that --measure takes, with their defaults."""
+
+_LEAST = {"pairs": 2, "repeats": 2}
+
+_WORDS = ("target", "device")
+"""Settings that are words, as `klab run` has them."""
+
+EPILOG = """sections: ladder (the same calls by every instrument, by nsys and ncu too), cold (ways
+to empty the cache), pairs (a function against itself, and against a true difference), repeats
+(fresh processes). Exit code 1: something that a run needs is broken, or instruments differ."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code. Raises ConfigError for an unknown section or setting."""
+    parser = argparse.ArgumentParser(prog="klab doctor", description=SUMMARY, epilog=EPILOG)
+    parser.add_argument("--measure", action="store_true", help="measure; takes minutes on a GPU")
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="SECTION|KEY=VALUE",
+        help=f"with --measure: {', '.join(SECTIONS)} (none named: all), pairs=200, repeats=10; "
+        "target=cpu, device=0",
+    )
+    asked = parser.parse_intermixed_args(list(arguments))
+    sections, settings = parse(asked.words)
+    if asked.measure:
+        from .doctor_measure import measure
+
+        return measure(sections or SECTIONS, settings)
+    extra = [*sections, *(key for key in settings if key in SETTINGS)]
+    if extra:
+        raise ConfigError(f"{extra[0]}: goes with --measure: klab doctor --measure {extra[0]}")
+    return _set_up(settings)
+
+
+def parse(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Sections in their own order, and settings. Raises ConfigError with the choices."""
+    settings: dict[str, str] = {}
+    named = set()
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            if word not in SECTIONS:
+                raise unknown("section", word, SECTIONS)
+            named.add(word)
+            continue
+        if key not in (*SETTINGS, *_WORDS):
+            raise unknown("setting", key, (*SETTINGS, *_WORDS))
+        settings[key] = value
+        least = _LEAST.get(key)
+        if least is not None and not (value.isdecimal() and int(value) >= least):
+            raise ConfigError(f"{key}={value}: a whole number from {least} is meant.")
+    return tuple(section for section in SECTIONS if section in named), settings
+
+
+def _set_up(settings: dict[str, str]) -> int:
+    known = targets()
+    name = settings.get("target", "auto")
+    target = next((t for t in known if t.name == name), None)
+    if target is None:
+        raise unknown("target", name, [t.name for t in known])
+    found = gpus()
+    device = settings.get("device", "0")
+    _, gpu = settle(target, known, found, device) if "device" in settings else (None, None)
+    gpu = gpu or (found[0] if found else None)
+    driver = driver_state(gpu) if gpu is not None else DriverState()
+    worst = 0
+    for line in set_up(torch_state(), driver, target, known, [gpu] if gpu else []):
+        _say(line)
+        worst |= line.state is State.broken
+    sys.stdout.write(
+        "something that a run needs is broken\n"
+        if worst
+        else "next: klab run experiment=quickstart; klab doctor --measure proves the measurement\n"
+    )
+    return int(worst)
+
+
+def _say(line: Line) -> None:
+    sys.stdout.write(f"{line.state.value:<8} {line.what:<9} {line.text}\n")
+    if line.next_step:
+        sys.stdout.write(f"{'':<18} next: {line.next_step}\n")
+    sys.stdout.flush()

@@ -1,0 +1,99 @@
+"""All that was measured as one JSON value, `doctor.json`: rows, checks, and what they stand on."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..judge.agreement import judge_ladder, notes
+from ..judge.instruments import (
+    REPEATED_KEYS,
+    Agreement,
+    Check,
+    Measured,
+    Repeated,
+    Traced,
+    repeated,
+)
+from ..judge.repeatability import judge_pairs, judge_repeats
+from ..statistics import median_interval
+from .sections import Row, Section
+
+Sections = Mapping[str, Section]
+
+
+def outcome(sections: Sections, head: Row, *, gpu: bool) -> Row:
+    """The whole value. `head` says what was asked: id, command, date, code, kind, settings."""
+    rows = {name: found.rows for name, found in sections.items()}
+    repeats = repeated(rows.get("repeats", []))
+    if "repeats" in rows:
+        rows["repeats"] = _summaries(repeats)
+    ladder = [Measured.of(row) for row in rows.get("ladder", [])]
+    return {
+        **head,
+        "environment": next((s.environment for s in sections.values() if s.environment), {}),
+        "sections": {
+            name: {"rows": len(found.rows), "seconds": found.seconds, "reason": found.reason}
+            for name, found in sections.items()
+        },
+        "rows": rows,
+        "notes": notes(ladder),
+        "checks": [dataclasses.asdict(check) for check in _checks(rows, ladder, repeats, gpu=gpu)],
+    }
+
+
+def _checks(
+    rows: Mapping[str, Sequence[Row]],
+    ladder: Sequence[Measured],
+    repeats: Sequence[Repeated],
+    *,
+    gpu: bool,
+) -> list[Check]:
+    """The checks of the sections that were asked for."""
+    checks: list[Check] = []
+    if "ladder" in rows:
+        traced = [Traced.of(row) for tool in ("nsys", "ncu") for row in rows.get(tool, [])]
+        checks += judge_ladder(ladder, traced)
+    if "pairs" in rows:
+        checks += judge_pairs(rows["pairs"], gpu=gpu)
+    if "repeats" in rows:
+        checks += judge_repeats(repeats)
+    return checks
+
+
+def failed(values: Row) -> list[str]:
+    """What makes the exit code 1: checks that differ, and sections that did not end well."""
+    differing = [
+        f"{check['name']}: {check['subject'] or 'all'}: {check['seen']}"
+        for check in values["checks"]
+        if check["verdict"] == Agreement.differs
+    ]
+    broken = [
+        f"{name}: {section['reason']}"
+        for name, section in values["sections"].items()
+        if section["reason"]
+    ]
+    return differing + broken
+
+
+def _summaries(found: Sequence[Repeated]) -> list[Row]:
+    """One row a subject: of each instrument the medians of all processes, and how they spread."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for each in found:
+        row = rows.setdefault(
+            (each.cell_id, each.implementation),
+            {
+                "cell": each.cell,
+                "cell_id": each.cell_id,
+                "implementation": each.implementation,
+                **dict.fromkeys(REPEATED_KEYS),
+            },
+        )
+        middle = median_interval(each.us)
+        row[each.key] = {
+            "median": middle.median,
+            "low": min(each.us),
+            "high": max(each.us),
+            "spread": each.spread,
+            "processes": len(each.us),
+        }
+    return list(rows.values())

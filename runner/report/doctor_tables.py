@@ -1,0 +1,233 @@
+"""The tables of `klab doctor --measure`, as cells of text: one shape for terminal and Markdown."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .doctor_legend import COLD_LEGEND, legend
+from .text import ABSENT, number
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """A title, columns of which the first `left` are words, and a line of explanation each."""
+
+    title: str
+    heads: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+    left: int
+    legend: tuple[str, ...] = ()
+
+
+_OURS = {
+    "period": "period_us",
+    "stamp": "stamp_us",
+    "graph": "graph_us",
+    "busy": "busy_us",
+    "span": "span_us",
+    "host": "host_us",
+}
+_THEIRS = {"period": "period_us", "event": "event_us", "unheld": "event_unheld_us"}
+_COLD = {
+    "written": "write_flush_us",
+    "read": "read_flush_us",
+    "rotated": "rotated_us",
+    "warm": "warm_us",
+    "period cold": "period_cold_us",
+    "period warm": "period_warm_us",
+}
+_OTHERS = {"do_bench": "do_bench_us", "Timer": "timer_us"}
+
+
+def tables(values: Row) -> list[Table]:
+    """Every table of a `doctor.json`; a section that was not measured has none."""
+    rows = values["rows"]
+    kind = values["kind"]
+    found = []
+    if rows.get("ladder"):
+        found += _ladder(rows, kind)
+    if rows.get("cold"):
+        found.append(_cold(rows["cold"], kind))
+    if rows.get("pairs"):
+        found.append(_pairs(rows["pairs"]))
+    if rows.get("repeats"):
+        found.append(_repeats(rows["repeats"], kind))
+    if values["checks"]:
+        found.append(checks(values["checks"]))
+    return found
+
+
+def _ladder(rows: Mapping[str, Sequence[Row]], kind: str) -> list[Table]:
+    """One table of the package's own times, one beside what others say."""
+    ladder = rows["ladder"]
+    cells, said = short_cells(ladder)
+    if kind == "cpu":
+        return [
+            Table(
+                title="ladder: the same call by every instrument, us",
+                heads=("cell", "implementation", "wall"),
+                lines=tuple(
+                    (cell, row["implementation"], us(row, "wall_us"))
+                    for cell, row in zip(cells, ladder, strict=True)
+                ),
+                left=2,
+                legend=(said, *legend("wall")),
+            )
+        ]
+    tools = {
+        name: {(row["cell_id"], row["implementation"]): row for row in rows.get(name, [])}
+        for name in ("nsys", "ncu")
+    }
+    ours, theirs = [], []
+    for cell, row in zip(cells, ladder, strict=True):
+        who = (row["cell_id"], row["implementation"])
+        head = (cell, row["implementation"])
+        launches = ABSENT if row.get("launches") is None else str(row["launches"])
+        ours.append((*head, launches, *(us(row, key) for key in _OURS.values())))
+        outside = [us(tools[name].get(who, {}), "busy_us") for name in tools]
+        events = [us(row, key) for key in _THEIRS.values()]
+        theirs.append((*head, *events, us(row, "busy_us"), *outside))
+    return [
+        Table(
+            title="ladder: the same call by our instruments, us",
+            heads=("cell", "implementation", "launches", *_OURS),
+            lines=tuple(ours),
+            left=2,
+            legend=(said, *legend(*_OURS)),
+        ),
+        Table(
+            title="ladder: beside what other tools and usual methods say, us",
+            heads=("cell", "implementation", *_THEIRS, "busy", *tools),
+            lines=tuple(theirs),
+            left=2,
+            legend=legend("event", "unheld", *tools),
+        ),
+    ]
+
+
+def _cold(rows: Sequence[Row], kind: str) -> Table:
+    cells, said = short_cells(rows)
+    ways = {"wall": "wall_us"} if kind == "cpu" else _COLD
+    return Table(
+        title="cold: one call after each way to empty the cache, us",
+        heads=("cell", "MB read", *ways),
+        lines=tuple(
+            (cell, number(_megabytes(row)), *(us(row, key) for key in ways.values()))
+            for cell, row in zip(cells, rows, strict=True)
+        ),
+        left=1,
+        legend=(said, *(legend("wall") if kind == "cpu" else COLD_LEGEND)),
+    )
+
+
+def _megabytes(row: Row) -> float | None:
+    read = row.get("bytes_read")
+    return None if read is None else read / 1e6
+
+
+def _pairs(rows: Sequence[Row]) -> Table:
+    counts = ("pairs", "faster", "slower", "equal", "undecided", "found", "reversed")
+    cases = [row["case"] for row in rows]
+    whats = {case.rpartition(", ")[0] for case in cases}
+    what = whats.pop() if len(whats) == 1 else ""
+    return Table(
+        title="pairs: a function against itself, and against one of 2 % more elements",
+        heads=("case", "us", *counts, "width"),
+        lines=tuple(
+            (
+                case.removeprefix(f"{what}, ") if what else case,
+                us(row, "us"),
+                *(ABSENT if row.get(key) is None else str(row[key]) for key in counts),
+                _percent(row.get("width")),
+            )
+            for case, row in zip(cases, rows, strict=True)
+        ),
+        left=1,
+        legend=(
+            what,
+            "faster to undecided: verdicts; found: the true direction; width: half the interval",
+        ),
+    )
+
+
+def _repeats(rows: Sequence[Row], kind: str) -> Table:
+    cells, said = short_cells(rows)
+    ours = "wall" if kind == "cpu" else "period"
+    methods = {ours: f"{ours}_us", **_OTHERS}
+    lines = []
+    for cell, row in zip(cells, rows, strict=True):
+        line = [cell, row["implementation"]]
+        for key in methods.values():
+            line += [us(row, key), _percent((row.get(key) or {}).get("spread"))]
+        lines.append(tuple(line))
+    counts = [found["processes"] for row in rows for key in methods.values() if (found := row[key])]
+    return Table(
+        title=f"repeats: {max(counts, default=0)} fresh processes, us and spread",
+        heads=("cell", "implementation", *(head for name in methods for head in (name, "spread"))),
+        lines=tuple(lines),
+        left=2,
+        legend=(
+            said,
+            "spread: largest / smallest - 1 of the processes' medians",
+            f"{ours}: 20 rounds; do_bench: triton.testing, as it comes; Timer: "
+            "torch.utils.benchmark, blocked_autorange",
+        ),
+    )
+
+
+def checks(found: Sequence[Row]) -> Table:
+    """The verdicts of every kind of check counted, with the farthest that was judged."""
+    lines = []
+    for name in dict.fromkeys(check["name"] for check in found):
+        own = [check for check in found if check["name"] == name]
+        counts = [
+            sum(check["verdict"] == verdict for check in own)
+            for verdict in ("agrees", "explained", "differs", "not_measured")
+        ]
+        lines.append((name, own[0]["limit"], *(str(count) if count else "" for count in counts)))
+    return Table(
+        title="checks",
+        heads=("check", "limit", "agrees", "explained", "differs", "not measured"),
+        lines=tuple(lines),
+        left=2,
+    )
+
+
+def short_cells(rows: Sequence[Row]) -> tuple[list[str], str]:
+    """The labels without what all cells of an experiment share, and a line that says what."""
+    groups: dict[str, list[list[str]]] = {}
+    for row in rows:
+        groups.setdefault(row.get("experiment", ""), []).append(_words(row["cell"]))
+    shared = {
+        name: [w for w in held[0] if all(w in other for other in held)]
+        if len({tuple(words) for words in held}) > 1
+        else []
+        for name, held in groups.items()
+    }
+    cells = []
+    for row in rows:
+        common = shared[row.get("experiment", "")]
+        cells.append("-".join(w for w in _words(row["cell"]) if w not in common))
+    said = [
+        f"{name}: {'-'.join(words)}" if name else "-".join(words)
+        for name, words in shared.items()
+        if words
+    ]
+    return cells, "; ".join(said)
+
+
+def _words(label: str) -> list[str]:
+    """A label's parts: `N1024-factors2-fp32`."""
+    return label.split("-")
+
+
+def us(row: Row, key: str) -> str:
+    """A time: the median of an interval, or a number; '-' where it is absent."""
+    value = row.get(key)
+    return number(value["median"] if isinstance(value, Mapping) else value)
+
+
+def _percent(value: float | None) -> str:
+    return ABSENT if value is None else f"{100 * value:.2f} %"
