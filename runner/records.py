@@ -229,10 +229,11 @@ class Timing:
     `latency_us` is the headline: `period_us` or `graph_us` cold on a GPU, `wall_us` warm on `cpu`.
     `warm_us` is the same quantity warm; `stream_us` is `period_us` cold beside a `graph_us`, and
     `graph_nodes` what a call became in the graph, by kind. `launch_bound`: the host takes longer
-    to submit a call than the device to do it. `clocks` is the rule that the SM clock was under. `rounds_us` holds the round medians behind the headline, in round
-    order, so that the k-th value of two implementations of a cell was measured side by side.
-    `process_of_round` numbers the fresh process that each came from; empty: one process. Over
-    several the intervals of `latency_us` and `warm_us` are over the processes' medians.
+    to submit a call than the device to do it. `clocks` is the rule that the SM clock was under.
+    `rounds_us` holds the round medians behind the headline, in round order, so that the k-th value
+    of two implementations of a cell was measured side by side. `process_of_round` numbers the
+    fresh process that each came from; empty: one process. Over several the intervals of
+    `latency_us` and `warm_us` are over the processes' medians.
     """
 
     timer: str
@@ -317,6 +318,8 @@ class Record:
     """One implementation of one cell, finished. A status outside `TIMED` carries no time.
 
     `process` numbers the fresh process, from 1, where a job repeats in several; 0: of all of them.
+    `first_call_s` lasts until the first answer; `tuning_s` of it went to timing candidates, as the
+    implementation tells, and the rest, where something compiles, is `compile_s`.
     """
 
     job: str
@@ -332,6 +335,7 @@ class Record:
     timing: Timing | None = None
     evidence: tuple[Evidence, ...] = ()
     compile_s: float | None = None
+    tuning_s: float | None = None
     first_call_s: float | None = None
     tuning: str = ""
     target: str = ""
