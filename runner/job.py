@@ -5,6 +5,7 @@ evidence passes, each in a worker of its own, so that no profiler is ever near a
 then the verdicts. Sinks (table, plots, MLflow) are made from the folder afterwards.
 """
 
+import contextlib
 import dataclasses
 import shlex
 import time
@@ -34,7 +35,7 @@ from .records import (
 )
 from .schema import Device, Experiment, Mode, WorkerMode
 from .spent import added, whole
-from .supervisor import Progress, Supervisor
+from .supervisor import Progress, Supervisor, import_together
 from .traced import traceable, traces
 
 CellDone = Callable[[PlannedCell, Sequence[Record], bool], None]
@@ -105,8 +106,8 @@ class JobRun:
         self._folder.write_json("config.json", self._job.config)
         status, reason = JobStatus.failed, "the supervisor ended early"
         try:
-            with self._interrupts.allowed():
-                records = self._trace(self._measure())
+            with self._interrupts.allowed(), contextlib.ExitStack() as ends:
+                records = self._trace(*self._measure(ends))
             wrong = [r for r in records if r.status in FAILED]
             status, reason = JobStatus.finished, ""
             if wrong:
@@ -160,7 +161,9 @@ class JobRun:
         self._supervisors.append(supervisor)
         return supervisor
 
-    def _measure(self) -> list[Record]:
+    def _measure(self, ends: contextlib.ExitStack) -> tuple[list[Record], Supervisor | None]:
+        """The records, and who will take the evidence: its worker imports while the timing worker
+        does, sleeps through the timing, and is ended by `ends`. None where no trace is wanted."""
         experiment = self._request.experiment
         rule = clock_rule(experiment, self._request.gpu)
         with rule, self._supervisor(timing=True) as supervisor:
@@ -180,30 +183,30 @@ class JobRun:
                 self._cell_done(planned, found, again)
                 return found
 
+            tracing = None
+            if self._request.gpu is not None and traces(experiment):
+                tracing = ends.enter_context(self._supervisor())
+                import_together(supervisor, tracing)
             records = Passes(experiment, self._request.plan.cells, supervisor, keep).run()
             self._write_environment(supervisor)
-        return records
+        return records, tracing
 
     def _write_environment(self, supervisor: Supervisor) -> None:
         if supervisor.worker_environment:
             code = self._job.environment
             self._folder.write_json("environment.json", {**supervisor.worker_environment, **code})
 
-    def _trace(self, records: list[Record]) -> list[Record]:
+    def _trace(self, records: list[Record], tracing: Supervisor | None) -> list[Record]:
         """Evidence for the cells that `trace` chooses; a record that it denies becomes invalid."""
-        experiment = self._request.experiment
-        if self._request.gpu is None or not traces(experiment):
+        if tracing is None:
             return records
-        by_cell = traceable(experiment, records)
+        by_cell = traceable(self._request.experiment, records)
         settled = {(r.cell.id, r.implementation): r for r in records}
-        with self._supervisor() as supervisor:
-            for of_cell in by_cell.values():
-                names = [record.implementation for record in of_cell]
-                for evidence in supervisor.trace(of_cell[0].cell, names):
-                    record = settled[evidence.cell_id, evidence.implementation]
-                    settled[evidence.cell_id, evidence.implementation] = self._join(
-                        record, evidence
-                    )
+        for of_cell in by_cell.values():
+            names = [record.implementation for record in of_cell]
+            for evidence in tracing.trace(of_cell[0].cell, names):
+                record = settled[evidence.cell_id, evidence.implementation]
+                settled[evidence.cell_id, evidence.implementation] = self._join(record, evidence)
         return list(settled.values())
 
     def _join(self, record: Record, evidence: Evidence) -> Record:
@@ -228,20 +231,6 @@ class JobRun:
         words = ["klab", "run", *dirs, *own, f"cell={record.cell.id}"]
         words.append(f"implementations=[{record.implementation}]")
         return shlex.join(words)
-
-
-def exit_code(job: Job, *, strict: bool) -> int:
-    """0 or 1 by the statuses of the records and, with `strict`, by the claim."""
-    if any(record.status in FAILED for record in job.records):
-        return 1
-    if strict:
-        doubtful = {Status.noisy, Status.unsupported, Status.unavailable}
-        claim = job.judgement.claim
-        if any(r.status in doubtful for r in job.records) or (
-            claim is not None and claim.verdict == "refuted"
-        ):
-            return 1
-    return 0
 
 
 def _now() -> str:

@@ -6,7 +6,9 @@
 """
 
 import os
+import secrets
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from .errors import ConfigError, StoreError, unknown
@@ -97,3 +99,9 @@ def is_job(folder: str) -> bool:
         return bool(folder) and (Path(folder).expanduser() / "job.json").exists()
     except (OSError, ValueError, RuntimeError):  # too long, a NUL, ~nobody
         return False
+
+
+def new_id(kind: str) -> str:
+    """Sorts by time, begins with a letter, and is not made twice in the same second."""
+    now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return f"{kind}-{now}-{secrets.token_hex(2)}"

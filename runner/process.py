@@ -49,15 +49,22 @@ class WorkerProcess:
                 target=_copy, args=(self._process.stdout, log), daemon=True
             )
             self._reader.start()
-            ready, _, _ = select.select([listener, self._pidfd], [], [], _START_LIMIT_S)
-            if listener not in ready:
-                code = self._process.poll()
+            try:
+                self.channel: Channel = self._called(listener)
+            except BaseException:  # an interrupt as well: nobody else knows of the process yet
                 self.end()
-                raise WorkerError(
-                    f"the worker did not call (exit code {code}): {self.last_line()}; see {log}",
-                    killed=code is not None and -code in FROM_OUTSIDE,
-                )
-            self.channel: Channel = listener.accept()
+                raise
+
+    def _called(self, listener: Listener) -> Channel:
+        ready, _, _ = select.select([listener, self._pidfd], [], [], _START_LIMIT_S)
+        if listener in ready:
+            return listener.accept()
+        code = self._process.poll()
+        self._kill()
+        raise WorkerError(
+            f"the worker did not call (exit code {code}): {self.last_line()}; see {self.log}",
+            killed=code is not None and -code in FROM_OUTSIDE,
+        )
 
     @property
     def alive(self) -> bool:
@@ -110,6 +117,8 @@ class WorkerProcess:
         self.channel.close()
 
     def _kill(self) -> None:
+        if self._pidfd < 0:
+            return
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self._process.pid, number)
@@ -119,16 +128,15 @@ class WorkerProcess:
             while self.alive and time.monotonic() < deadline:
                 time.sleep(0.02)
         self._process.wait()
-        if self._pidfd >= 0:
-            os.close(self._pidfd)
-            self._pidfd = -1
+        os.close(self._pidfd)
+        self._pidfd = -1
 
 
 def _copy(source: IO[bytes], log: Path) -> None:
     """Keeps the first LOG_LIMIT bytes and the last few lines, where the cause of an end stands;
     reads on in between, so that the writer never blocks."""
     kept, tail = 0, b""
-    with log.open("wb") as target:
+    with source, log.open("wb") as target:
         while part := os.read(source.fileno(), 1 << 16):
             if kept < LOG_LIMIT:
                 target.write(part[: LOG_LIMIT - kept])

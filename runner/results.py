@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 from .records import (
+    FAILED,
     Cell,
     ClaimVerdict,
     Comparison,
@@ -211,3 +212,17 @@ def expected(job: Job) -> tuple[Expected, ...]:
         )
         for (text, verdict), found in alike.items()
     )
+
+
+def exit_code(job: Job, *, strict: bool) -> int:
+    """0 or 1 by the statuses of the records and, with `strict`, by the claim."""
+    if any(record.status in FAILED for record in job.records):
+        return 1
+    if strict:
+        doubtful = {Status.noisy, Status.unsupported, Status.unavailable}
+        claim = job.judgement.claim
+        if any(r.status in doubtful for r in job.records) or (
+            claim is not None and claim.verdict == "refuted"
+        ):
+            return 1
+    return 0

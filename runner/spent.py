@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 OTHER = "other"
 
 PARTS = (
+    "prepare",
     "start workers",
     "compile and first calls",
     "check",
@@ -13,13 +14,18 @@ PARTS = (
     "sampling",
     "recheck",
     "evidence",
+    "end workers",
     "judge",
     "filing",
     OTHER,
 )
-"""In the order in which a job goes through them. `start workers` holds imports, the device and
-the copy ceiling; `check` the reference; `filing` the report, plots and tracking; `other` messages,
-files and the end of workers."""
+"""In the order in which a job goes through them. `prepare` holds what the command did since it
+began, or since its last job ended: composing, checking, opening the store; `start workers`
+imports, the device and the copy ceiling; `check` the reference; `filing` the report, plots and
+tracking; `other` messages and files."""
+
+WORK = ("compile and first calls", "check", "warm-up", "sampling", "recheck")
+"""The parts that a measurement is made of; every other part is overhead."""
 
 _PART_OF = {
     "load": "compile and first calls",
@@ -68,3 +74,17 @@ def whole(seconds: Mapping[str, float], wall: float, rest: str = OTHER) -> dict[
     """The split with what is missing to the wall time booked under `rest`."""
     missing = max(0.0, wall - sum(seconds.values()))
     return added(seconds, {rest: missing})
+
+
+def overhead(seconds: Mapping[str, float]) -> float | None:
+    """The share of a job's time that was neither compilation, reference nor sampling; from 0 to
+    1, None where no time was booked.
+
+    Compilation is `compile and first calls`. Reference is `check`, and `recheck`, the same gate
+    once more. Sampling is `sampling`, and `warm-up`, without which a sample is none. All the rest
+    is overhead, evidence and the copy ceiling too, and every part that is not known here.
+    """
+    total = sum(seconds.values())
+    if total <= 0:
+        return None
+    return (total - sum(seconds.get(part, 0.0) for part in WORK)) / total

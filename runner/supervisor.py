@@ -5,7 +5,6 @@ one gets the status with its cause, and the cell runs again without it in a fres
 by a signal from outside says nothing of an implementation: it is retried once.
 """
 
-import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
@@ -15,12 +14,12 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from .death import Death, died, forgotten, no_evidence, skipped
-from .errors import WorkerError
 from .inline import InlineWorker
 from .process import WorkerProcess
 from .records import Cell, Evidence, PlannedCell, Record, Status
 from .schema import Experiment
 from .spent import Stopwatch, added, part_of
+from .starting import Workers
 
 _cell = TypeAdapter(Cell)
 _record = TypeAdapter(Record)
@@ -53,17 +52,22 @@ class Supervisor:
     ) -> None:
         self._experiment = experiment
         self._job = job
-        self._logs = logs
-        self._logs_as = logs_as
-        self._start = start
-        self._environment = environment
         self._progress = progress or Progress()
-        self._start_worker = InlineWorker if inline else WorkerProcess
-        self._worker: WorkerProcess | InlineWorker | None = None
-        self._count = 0
-        self.seconds: dict[str, float] = {}
-        self.worker_environment: dict[str, Any] = {}
+        self._workers = Workers(
+            logs=logs, logs_as=logs_as, start=start, environment=environment, inline=inline
+        )
+        self._seconds: dict[str, float] = {}
         self.ranges: list[dict[str, Any]] = []
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Where the time with workers went, by part."""
+        return added(self._seconds, self._workers.seconds)
+
+    @property
+    def worker_environment(self) -> dict[str, Any]:
+        """What the first worker said of its surroundings; empty before it did."""
+        return self._workers.environment
 
     def __enter__(self) -> "Supervisor":
         return self
@@ -73,9 +77,14 @@ class Supervisor:
 
     def close(self) -> None:
         """Ends the worker and all that it started."""
-        if self._worker is not None:
-            self._worker.end()
-            self._worker = None
+        self._workers.close()
+
+    def prepare(self) -> None:
+        """Has a worker import ahead of its first cell; `prepared` waits for it. See Workers."""
+        self._workers.prepare()
+
+    def prepared(self) -> None:
+        self._workers.prepared()
 
     def measure(
         self, planned: PlannedCell, sampling: dict[str, float] | None = None
@@ -102,7 +111,7 @@ class Supervisor:
             self.ranges = outcome["ranges"]
             for values in outcome["records"]:
                 record = dataclasses.replace(
-                    _record.validate_python(values), attempts=attempts, log=self._log_name()
+                    _record.validate_python(values), attempts=attempts, log=self._workers.log_name()
                 )
                 records[record.implementation] = record
             for name in (name for name in pending if name not in records):
@@ -128,9 +137,6 @@ class Supervisor:
                 pending.remove(name)
         return found
 
-    def _log_name(self) -> str:
-        return f"logs/{self._logs_as}-{self._count:02d}.log"
-
     def _ask(
         self,
         cell: Cell,
@@ -142,13 +148,15 @@ class Supervisor:
     ) -> dict[str, Any] | Death:
         """Sends one request and waits for its answer, a death, or the end of patience. The
         seconds are the worker's own where it lived to tell them."""
-        worker = self._ready()
+        worker = self._workers.ready()
         heard = Stopwatch()
         message = {"do": do, "cell": _cell.dump_python(cell, mode="json"), **more}
         message["implementations"] = names
         outcome = self._answer(worker, heard, cell, message, answer, found)
         told = outcome.pop("seconds", None) if isinstance(outcome, dict) else None
-        self.seconds = added(self.seconds, told or heard.take())
+        self._seconds = added(self._seconds, told or heard.take())
+        if isinstance(outcome, Death):
+            self.close()
         return outcome
 
     def _answer(
@@ -167,13 +175,12 @@ class Supervisor:
         try:
             worker.channel.send(message)
         except OSError:
-            return self._buried(worker, announced, phase)
+            return died(worker, announced, phase)
         while True:
             patience = min(cell_end, step_end) - time.monotonic()
             if patience <= 0:
                 limit = "cell_limit_s" if cell_end <= step_end else "step_limit_s"
                 seconds = getattr(protocol, limit)
-                self.close()
                 return Death(
                     implementation=announced,
                     phase=phase,
@@ -184,7 +191,7 @@ class Supervisor:
                 continue
             said = worker.channel.receive() if worker.heard() else None
             if said is None:
-                return self._buried(worker, announced, phase)
+                return died(worker, announced, phase)
             match said["say"]:
                 case "step":
                     announced, phase = said["implementation"], said["phase"]
@@ -196,7 +203,6 @@ class Supervisor:
                 case "evidence" if found is not None:
                     found.append(_evidence.validate_python(said["evidence"]))
                 case "dying":
-                    self.close()
                     return Death(
                         implementation=said["implementation"],
                         phase=phase,
@@ -207,44 +213,15 @@ class Supervisor:
                 case said_ if said_ == answer:
                     return said
 
-    def _ready(self) -> WorkerProcess | InlineWorker:
-        """The worker; a fresh one where the last is gone, or was killed as it started. Raises
-        WorkerError."""
-        if self._worker is not None and self._worker.alive:
-            return self._worker
-        try:
-            return self._started()
-        except WorkerError as error:
-            if not error.killed:
-                raise
-            return self._started()
-
-    def _started(self) -> WorkerProcess | InlineWorker:
-        self.close()
-        self._count += 1
-        started = time.monotonic()
-        log = self._logs.parent / self._log_name()
-        worker = self._start_worker(log, self._environment)
-        self._worker = worker
-        with contextlib.suppress(OSError):  # it is gone already: then it says nothing either
-            worker.channel.send(self._start)
-        said = worker.channel.receive()
-        if said is None or said["say"] == "fatal":
-            death = died(worker, "", "start")
-            reason = said["reason"] if said else f"{death.reason}; see {worker.log}"
-            self.close()
-            raise WorkerError(f"the worker could not start: {reason}", killed=death.outside)
-        self.seconds = added(self.seconds, {"start workers": time.monotonic() - started})
-        if not self.worker_environment:
-            self.worker_environment = said["environment"]
-            self._start["ceilings"] = False  # measured once a job, not once a worker
-        return worker
-
-    def _buried(self, worker: WorkerProcess | InlineWorker, announced: str, phase: str) -> Death:
-        death = died(worker, announced, phase)
-        self.close()
-        return death
-
     def _dead(self, cell: Cell, name: str, death: Death, attempts: int) -> Record:
         record = death.record(self._job, self._experiment, cell, name)
-        return dataclasses.replace(record, attempts=attempts, log=self._log_name())
+        return dataclasses.replace(record, attempts=attempts, log=self._workers.log_name())
+
+
+def import_together(*supervisors: Supervisor) -> None:
+    """Has a worker of each import, all at once, and comes back when all are done: before anything
+    is timed, the copy ceiling too. Whoever is asked for a cell later sleeps until then."""
+    for supervisor in supervisors:
+        supervisor.prepare()
+    for supervisor in supervisors:
+        supervisor.prepared()

@@ -4,11 +4,9 @@ import argparse
 import dataclasses
 import json
 import os
-import secrets
 import sys
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import hydra
@@ -18,8 +16,8 @@ from omegaconf import DictConfig
 from ..errors import KlabError
 from ..folder import JobFolder, read_job
 from ..interrupts import Interrupts, Terminated
-from ..job import JobRun, Request, describe, exit_code
-from ..outputs import create_exclusively, outputs, run_folder, sweep_folder
+from ..job import JobRun, Request, describe
+from ..outputs import create_exclusively, new_id, outputs, run_folder, sweep_folder
 from ..passes import processes
 from ..preparing import Preparer
 from ..question.compose import (
@@ -36,7 +34,8 @@ from ..report.progress import Reporter
 from ..report.summary import closing, job_json
 from ..report.table import render
 from ..report.write import write_report
-from ..spent import whole
+from ..results import exit_code
+from ..spent import added, whole
 from ..tracking.filing import Filing
 
 SUMMARY = "run an experiment (-m: every combination of comma-separated choices)"
@@ -47,13 +46,14 @@ class Command:
 
     def __init__(self, asked: argparse.Namespace) -> None:
         self._asked = asked
+        self._since = time.perf_counter()
         self._overrides: list[str] = asked.overrides
         self._multirun: bool = asked.multirun
         stream = sys.stderr if asked.json else sys.stdout
         self._console = Console(file=stream, soft_wrap=True)
         self._found = register(asked.config_dir)
         self._preparer = Preparer(asked.config_dir, self._found.python_path)
-        self._id = _new_id("sweep" if self._multirun else "run")
+        self._id = new_id("sweep" if self._multirun else "run")
         self._jobs: list[Job] = []
         self._errors: list[KlabError] = []
         self._skipped = 0
@@ -176,7 +176,9 @@ class Command:
             self._jobs.append(done)
             write_report(done)
             self._filing.file(done)
-            seconds = whole(done.seconds, time.perf_counter() - began, "filing")
+            now = time.perf_counter()
+            seconds = added({"prepare": began - self._since}, done.seconds)
+            seconds, self._since = whole(seconds, now - self._since, "filing"), now
             self._jobs[-1] = done = dataclasses.replace(done, seconds=seconds)
             folder.write_job(done)
         if not self._asked.quiet and not self._asked.json:
@@ -236,12 +238,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "overrides", nargs="*", metavar="KEY=VALUE", help="e.g. experiment=quickstart"
     )
     return parser.parse_intermixed_args(list(arguments))
-
-
-def _new_id(kind: str) -> str:
-    """Sorts by time, begins with a letter, and is not made twice in the same second."""
-    now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    return f"{kind}-{now}-{secrets.token_hex(2)}"
 
 
 def _quoted(key: str, value: str) -> str:

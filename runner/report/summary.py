@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 
 from ..records import Job, Judgement, Record
 from ..results import rows, speedup_geomean
+from ..spent import overhead
 from .text import number
 
 _record = TypeAdapter(Record)
@@ -20,10 +21,10 @@ def closing(jobs: Sequence[Job], command_id: str, store: str) -> Iterator[str]:
         yield from side_by_side(jobs)
     for job in jobs:
         parts = (f"{name} {value:.1f}" for name, value in job.seconds.items() if value >= 0.05)
-        seconds = f"{sum(job.seconds.values()):.1f} s: {', '.join(parts)}" if job.seconds else ""
         yield f"{job.id}: {job.status}" + (f" ({job.status_reason})" if job.status_reason else "")
-        if seconds:
-            yield f"  spent   {seconds}"
+        if (share := overhead(job.seconds)) is not None:
+            total = sum(job.seconds.values())
+            yield f"  spent   {total:.1f} s (overhead {share:.0%}): {', '.join(parts)}"
     if jobs:
         yield f"  files   {jobs[0].folder if len(jobs) == 1 else Path(jobs[0].folder).parent}"
     if store:

@@ -1,5 +1,6 @@
 """A job's order of passes and files, with a supervisor that answers from a list."""
 
+import contextlib
 import dataclasses
 import shlex
 
@@ -8,7 +9,7 @@ from kernel_lab.runner import job as module
 from kernel_lab.runner.device import Gpu
 from kernel_lab.runner.errors import ConfigError
 from kernel_lab.runner.folder import JobFolder, read_job
-from kernel_lab.runner.job import JobRun, Request, describe, exit_code, worker_environment
+from kernel_lab.runner.job import JobRun, Request, describe, worker_environment
 from kernel_lab.runner.question.plan import Plan
 from kernel_lab.runner.records import (
     Cell,
@@ -27,7 +28,8 @@ from kernel_lab.runner.records import (
     Timing,
     Workload,
 )
-from kernel_lab.runner.schema import Dtype, Experiment, Implementation, Kernel, Target
+from kernel_lab.runner.results import exit_code
+from kernel_lab.runner.schema import Dtype, Experiment, Implementation, Kernel, Mode, Target
 from kernel_lab.runner.supervisor import Progress
 
 GPU = Gpu(index=1, name="NVIDIA H200", uuid="GPU-1234", capability="9.0", memory_bytes=1)
@@ -94,10 +96,16 @@ class Supervisor:
         return self
 
     def __exit__(self, *_):
-        pass
+        self.asked.append("left")
 
     def close(self):
         pass
+
+    def prepare(self):
+        self.asked.append("prepare")
+
+    def prepared(self):
+        self.asked.append("prepared")
 
     def measure(self, planned, sampling):
         found = self.answers["measure"](planned.cell)
@@ -115,7 +123,17 @@ def run(monkeypatch, tmp_path):
     """Runs a job of three cells with these answers; the job and the places it left."""
     monkeypatch.setattr(module, "Supervisor", Supervisor)
 
-    def begin(measure, trace=None, *, gpu=GPU, cells="all", clocks="observe", **request):
+    def begin(
+        measure,
+        trace=None,
+        *,
+        gpu=GPU,
+        cells="all",
+        clocks="observe",
+        mode=Mode.run,
+        auto=True,
+        **request,
+    ):
         Supervisor.asked = []
         Supervisor.answers = {
             "measure": measure,
@@ -144,7 +162,8 @@ def run(monkeypatch, tmp_path):
         experiment.protocol.name = experiment.tracking.name = "test"
         experiment.protocol.clocks = clocks
         experiment.trace.cells = cells
-        experiment.trace.auto = {}
+        experiment.trace.auto = {} if auto else None
+        experiment.mode = mode
         plan = Plan(
             cells=tuple(PlannedCell(cell=c, implementations=("eager", "other")) for c in CELLS),
             excluded=(),
@@ -195,6 +214,29 @@ def test_the_evidence_pass_measures_no_ceilings(run):
     run(both)
     starts = [a for a in Supervisor.asked if isinstance(a, dict)]
     assert [s["ceilings"] for s in starts] == [True, False]
+
+
+def test_both_workers_import_before_anything_is_measured(run):
+    seen = []
+    run(lambda cell: (seen.append(list(Supervisor.asked)), both(cell))[1])
+    assert [a for a in seen[0] if isinstance(a, str)] == ["prepare"] * 2 + ["prepared"] * 2
+
+
+@pytest.mark.parametrize("change", [{"gpu": None}, {"mode": Mode.check}, {"auto": None}])
+def test_no_worker_imports_ahead_where_no_trace_will_come(run, change):
+    run(both, **change)
+    assert "prepare" not in Supervisor.asked
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), None])
+def test_the_worker_ahead_is_ended_also_where_nothing_is_traced(run, stop):
+    def measure(cell):
+        return stop or [record(cell, "eager", Status.crashed)]
+
+    with pytest.raises(KeyboardInterrupt) if stop else contextlib.nullcontext():
+        run(measure)
+    assert Supervisor.asked.count("left") == 2  # timing and evidence
+    assert [a for a in Supervisor.asked if isinstance(a, tuple)] == []
 
 
 def test_without_a_gpu_there_is_no_evidence_pass(run):
