@@ -8,6 +8,7 @@ gelu_tanh x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 """
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -140,9 +141,8 @@ def cublaslt(a: Tensor, b: Tensor, bias: Tensor | None, *, act: str) -> Tensor:
     torch takes that path for a bias vector and none, relu or gelu_tanh, in fp32, fp16 and bf16,
     where M, N and K all exceed 1 (aten/native/cuda/Blas.cpp, isInputCompliesAddmmCudaLt). Where
     cuBLASLt itself finds no algorithm torch falls back to a product and separate kernels without
-    a word: only a trace tells. In fp32 the epilogue's gelu_tanh takes an approximate tanh, 8e-6 off
-    where torch's own is 1e-7: beside tf32 and 16-bit storage that is nothing, in full fp32 it is
-    another function, which the YAML's `where` keeps from being planned.
+    a word: only a trace tells. Its gelu_tanh takes an approximate tanh, 8e-6 off: nothing beside
+    tf32 or 16 bits, another function in full fp32, which the YAML's `where` keeps out.
     Raises NotImplementedError outside of these.
     """
     if not a.is_cuda:
@@ -165,11 +165,8 @@ if triton is not None:
 
     @triton.jit
     def _logistic(x, z, ACCURATE: tl.constexpr):
-        """x / (1 + exp(-z)). Accurate to an ulp or two of fp32, as torch's own is, or fast.
-
-        tl.exp is ex2.approx of z log2(e): the rounding of that product grows to |z| half ulps of
-        the result; tl.sigmoid's division is approximate too. Both vanish in a 16-bit result.
-        """
+        # x / (1 + exp(-z)). tl.exp is ex2.approx of z log2(e), whose rounding grows to |z| half
+        # ulps of fp32, and tl.sigmoid's division is approximate: nothing in a 16-bit result.
         if ACCURATE:
             # exp(t) = 2^n exp(r) with |r| <= ln(2) / 2; ln(2) in two parts (Cody and Waite), the
             # first of 9 bits, so that n times it is exact. 2^(+-144) is infinity or 0 in fp32.
@@ -189,12 +186,10 @@ if triton is not None:
         elif ACT == "silu":
             x = _logistic(x, x, ACCURATE)
         elif ACT == "gelu_erf":
-            # tl.erf is libdevice's, within two ulp, as torch's
             x = 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
         elif ACT == "gelu_tanh":
             # (1 + tanh u) / 2 = sigmoid(2 u), and 2 sqrt(2/pi) = 1.5957691216057308
-            z = 1.5957691216057308 * (x + 0.044715 * x * x * x)
-            x = _logistic(x, z, ACCURATE)
+            x = _logistic(x, 1.5957691216057308 * (x + 0.044715 * x * x * x), ACCURATE)
         return x
 
     @triton.jit
@@ -317,7 +312,11 @@ if triton is not None:
         return found if named["M"] * named["N"] * named["K"] > 2**20 else found[-1:]
 
     def _do_bench(call: Callable[[], Any], quantiles: Any) -> Any:
-        return triton.testing.do_bench(call, warmup=10, rep=50, quantiles=quantiles)
+        call()  # the first call of a candidate compiles it, which is no tuning
+        started = time.perf_counter()
+        found = triton.testing.do_bench(call, warmup=10, rep=50, quantiles=quantiles)
+        _tuned_kernel.benched_s = _tuning_s() + time.perf_counter() - started
+        return found
 
     _with_even_k = triton.heuristics({"EVEN_K": lambda args: args["K"] % args["BLOCK_K"] == 0})(
         _gemm_kernel
@@ -392,4 +391,10 @@ def _tuning() -> str:
     return f"{tiles} num_warps={best.num_warps} num_stages={best.num_stages}"
 
 
+def _tuning_s() -> float:
+    """Seconds of timing candidates so far in this process; compiling them is not in it."""
+    return getattr(_tuned_kernel, "benched_s", 0.0) if triton is not None else 0.0
+
+
 triton_fused.tuning = _tuning  # pyrefly: ignore[missing-attribute]
+triton_fused.tuning_s = _tuning_s  # pyrefly: ignore[missing-attribute]

@@ -204,10 +204,8 @@ class Kernel:
     error_multiple: float = 2.0
     """k: an implementation may err k times as much as the yardstick, or 2 ulp."""
     sum_length: str = ""
-    """How many terms the longest sum adds, an expression over the axes, e.g. K: its square root
-    in ulp of the accumulation is allowed to every order of summation. Empty: nothing is summed."""
+    """Terms of the longest sum, over the axes, e.g. K: sqrt of them in ulp is allowed."""
     precision: Precision = Precision.fp64
-    """The reference's precision."""
     implementations: dict[str, Implementation] = field(default_factory=dict)
     from_model: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Named workloads: an expression an axis, over model fields, tokens, batch, kv_len, tp."""

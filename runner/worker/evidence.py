@@ -108,7 +108,18 @@ def record(
         path = chrome or Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(path))
         events = json.loads(path.read_text())["traceEvents"]
-    return attribute(events, len(copies)), held
+    return attribute(seen(events), len(copies)), held
+
+
+def seen(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events, where they hold any device work: what flushes the cache and what holds the queue
+    is always there. Raises RuntimeError where they hold none: that is no evidence, and not a call
+    without kernels."""
+    if not any(event.get("cat") in _DEVICE_WORK for event in events):
+        raise RuntimeError(
+            "the profiler saw no device work at all, not even what holds the queue: no evidence"
+        )
+    return events
 
 
 def attribute(events: list[dict[str, Any]], calls: int) -> list[list[Launch]]:

@@ -117,8 +117,6 @@ class Gate:
 
     def _trial(self, inputs: Inputs) -> Trial:
         truth = self._truth(inputs)
-        if any(t.numel() and not torch.isfinite(t).any() for t in truth):
-            raise WrongAnswer(Status.invalid, "the reference has no finite value on these inputs")
         name = self._yardstick
         arguments = self._context.arguments(self._cell)
         with _within(f"the yardstick {name}"):
@@ -133,6 +131,13 @@ class Gate:
                 Status.invalid, f"the yardstick {name} itself: {wrong.reason}"
             ) from wrong
         errors = combine([errors_of(y, t) for y, t in zip(outputs, truth, strict=True)])
+        if any(t.numel() and not torch.isfinite(t).any() for t in truth):
+            raise WrongAnswer(
+                Status.invalid,
+                "invalid test input: the reference has no finite value on it "
+                f"({errors.nonfinite_reference} of {errors.count} not finite, "
+                f"{errors.nonfinite} in the output of {name})",
+            )
         sane = self._context.experiment.dtype.sane_rms
         if errors.rms_error > sane or errors.misplaced:
             raise WrongAnswer(

@@ -140,6 +140,13 @@ def tuning_of(implementation: Implementation) -> str:
     return str(tuning()) if callable(tuning) else ""
 
 
+def tuning_seconds(implementation: Implementation) -> float | None:
+    """Seconds that the implementation says it has spent on trying candidates in this process, all
+    its calls together: its own `tuning_s` attribute. None where it tells nothing."""
+    told = getattr(load(implementation), "tuning_s", None)
+    return float(told()) if callable(told) else None
+
+
 def kernel_functions(experiment: Experiment) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The kernel's `make_inputs` and `reference`."""
     module = importlib.import_module(experiment.kernel.module)

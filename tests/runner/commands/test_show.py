@@ -1,6 +1,8 @@
 """`klab show`: by job, cell, implementation, and by default the last job."""
 
+import dataclasses
 import os
+import re
 
 import pytest
 from kernel_lab.runner.commands.show import main
@@ -28,6 +30,18 @@ def test_cell_prints_all_its_records_in_full(capsys, gemm, chain):
     for record in gemm.records:
         if record.cell.id == cell.id:
             assert record.repro in text
+
+
+def test_compiling_and_tuning_are_told_apart(capsys, jobs, outputs):
+    """T07: both durations and the winner."""
+    job = jobs.gemm_job(outputs / "runs/j20261201-120000-cc33")
+    told = {"compile_s": 3.0, "tuning_s": 7.0, "first_call_s": 10.0, "tuning": "BLOCK=128"}
+    records = tuple(dataclasses.replace(record, **told) for record in job.records)
+    written = jobs.written(dataclasses.replace(job, records=records))
+    text = shown(capsys, f"{written.id}/{records[0].cell.id}")
+    for name, value in (("compile", "3"), ("autotune", "7"), ("first call", "10")):
+        assert re.search(rf"{name} +{value}\b", text), text
+    assert "BLOCK=128" in text
 
 
 def test_cell_alone_means_the_last_job_that_holds_it(capsys, jobs, gemm, outputs):

@@ -6,7 +6,7 @@ import sys
 import pytest
 from kernel_lab.runner.records import Launch
 from kernel_lab.runner.schema import Language
-from kernel_lab.runner.worker.evidence import _own, attribute, busy, span
+from kernel_lab.runner.worker.evidence import _own, attribute, busy, seen, span
 
 
 def call(index, start, length, thread=1):
@@ -42,6 +42,15 @@ def work(correlation, at, length, *, name="mul6", cat="kernel", **args):
 
 def names(per_call):
     return [[launch.name for launch in launches] for launches in per_call]
+
+
+def test_a_profiler_that_saw_nothing_at_all_is_no_evidence():
+    """T15: only beside what holds the queue is a call without a kernel a call that did nothing."""
+    holding = work(9, 0, 100, name="spin_kernel")
+    idle = [call(0, 100, 10), runtime(1, 102), holding]
+    assert attribute(seen(idle), 1) == [[]]
+    with pytest.raises(RuntimeError, match="no evidence"):
+        seen(idle[:-1])
 
 
 def test_work_belongs_to_the_call_that_launched_it_however_late_it_ran():

@@ -117,6 +117,7 @@ def test_a_reference_of_nothing_but_nan_is_no_test(lab):
         Gate(lab.made(eager=lambda x: (-x.abs()).log()), lab.cell, seed=1)
     assert raised.value.status is Status.invalid
     assert "no finite value" in raised.value.reason
+    assert "(64 of 64 not finite, 64 in the output of eager)" in raised.value.reason
 
 
 def test_one_output_of_nothing_but_nan_is_enough(lab):

@@ -4,7 +4,7 @@ from kernel_lab.runner.records import Status
 from kernel_lab.runner.schema import Compile, Device, Implementation
 from kernel_lab.runner.worker import load
 from kernel_lab.runner.worker.failure import classify
-from kernel_lab.runner.worker.load import CannotLoad, bind, resolve, tuning_of
+from kernel_lab.runner.worker.load import CannotLoad, bind, resolve, tuning_of, tuning_seconds
 
 
 def made(target, **values):
@@ -94,6 +94,9 @@ def test_tuning_is_what_the_function_tells_of_itself(lab):
     lab.define("call", call)
     path = f"{lab.module.__name__}.call"
     assert tuning_of(made(path)) == ""
+    assert tuning_seconds(made(path)) is None
+    call.tuning_s = lambda: 0.25
+    assert tuning_seconds(made(path)) == 0.25
     call.tuning = lambda: "BLOCK=128 warps=4"
     assert tuning_of(made(path)) == "BLOCK=128 warps=4"
 
