@@ -5,7 +5,7 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -19,6 +19,9 @@ from .subjects import Absent, Call, Subject
 
 ATTEMPTS = 4
 """How often a queue is filled anew behind a hold twice as long, before it counts as not held."""
+
+LEAST_BLOCKS = 6
+"""The fewest values of which the median has a 95 % interval."""
 
 
 def device_clock(subject: Subject, call: Call, *, warm: bool) -> DeviceClock:
@@ -40,16 +43,25 @@ def device_clock(subject: Subject, call: Call, *, warm: bool) -> DeviceClock:
 
 
 def periods(clock: DeviceClock, subject: Subject) -> dict[str, Any]:
-    """Our time: a standard run's fewest rounds in each state, with the SM clock beside it."""
+    """Our time: a standard run's fewest rounds in each state, with the SM clock beside it.
+
+    Blocks whose queue was not held, or whose clock was not its usual one, do not count. Raises
+    Absent where fewer than LEAST_BLOCKS of a state do.
+    """
     rounds = subject.experiment.protocol.min_rounds
     found: dict[str, list[float]] = {state: [] for state in clock.states}
     clocks: list[int] = []
     for round_ in range(rounds):
         for state in clock.states:
             block = clock.block(subject.name, state, round_, 0)
+            if block.held is False or block.fault:
+                continue
             found[state].append(median_interval(block.samples_us).median)
             if block.after is not None and block.after.sm_mhz:
                 clocks.append(block.after.sm_mhz)
+    for state, us in found.items():
+        if len(us) < LEAST_BLOCKS:
+            raise Absent(f"{len(us)} of {rounds} blocks {state}: the queue held, the clock usual")
     values: Row = {f"{state}_us": over(us) for state, us in found.items()}
     values["sm_mhz"] = median_interval(clocks).median if clocks else None
     return values
@@ -72,12 +84,32 @@ class Bench:
         output = nbytes(tensors(call(*rotation.copies[0])))
         self.slots = copies_needed(output, self._l2, MAX_CALLS, context.free_memory() // 4)
         self._ring: list[Any] = [None] * self.slots
+        self.calls(self.slots)  # the allocator has every block before anything is timed
+        self.synchronize()
+
+    @classmethod
+    def alone(cls, subject: Subject, call: Call, period_us: float, host_us: float) -> Self:
+        """One with a rotation of its own, where none of our clock's is at hand."""
+        context, inputs = subject.context, subject.draw()
+        call(*inputs)
+        context.synchronize()
+        rotation = Rotation(
+            inputs,
+            device=context.device,
+            cache_bytes=context.cache_bytes,
+            free_memory=context.free_memory(),
+        )
+        return cls(subject, call, rotation, period_us, host_us)
 
     def calls(self, count: int) -> None:
         """Queues so many cold calls."""
         copies, place = self.rotation.take(count)
         for k in range(count):
             self._ring[k % self.slots] = self.call(*copies[(place + k) % len(copies)])
+
+    def forget_outputs(self) -> None:
+        """Their memory is the next outputs'."""
+        self._ring = [None] * self.slots
 
     def read_flush(self) -> None:
         """Fills L2 with clean lines: 3x its size is read."""

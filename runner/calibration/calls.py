@@ -4,11 +4,8 @@ process. Nothing is timed."""
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from ..schema import Device
 from ..worker.ranges import Ranges
-from ..worker.rotation import Rotation
 from .bench import Bench
 from .request import Report, Request
 from .subjects import Filled, Subject, subjects
@@ -55,13 +52,7 @@ def _calls(subject: Subject, ranges: Ranges, count: int, *, hold: bool) -> dict[
         for _ in range(count):
             each(lambda: call(*inputs))
         return {"calls": count, "held": None}
-    rotation = Rotation(
-        inputs,
-        device=context.device,
-        cache_bytes=context.cache_bytes,
-        free_memory=context.free_memory(),
-    )
-    bench = Bench(subject, call, rotation, period_us=1.0, host_us=HOST_US)
+    bench = Bench.alone(subject, call, 1.0, HOST_US)
 
     def all_of_them() -> None:
         for _ in range(count):
@@ -71,10 +62,10 @@ def _calls(subject: Subject, ranges: Ranges, count: int, *, hold: bool) -> dict[
     if hold:
         held, _ = bench.held_once(all_of_them, bench.host_guess(count))
     else:
-        rotation.before_run()
-        torch.cuda.synchronize(context.device)
+        bench.rotation.before_run()
+        bench.synchronize()
         all_of_them()
-        torch.cuda.synchronize(context.device)
+        bench.synchronize()
     return {"calls": count, "held": held}
 
 

@@ -7,7 +7,7 @@ from ..worker.host_clock import HostClock
 from ..worker.load import resolve
 from . import methods
 from .bench import Bench, device_clock, periods
-from .request import Report, Request, Row, over
+from .request import Report, Request, over
 from .subjects import Absent, Filled, Subject, subjects
 
 OURS = ("period_us", "host_us", "sm_mhz")
@@ -16,23 +16,33 @@ GRAPH = ("graph_us", "graph_copies", "graph_slope", "nodes", "node_kinds")
 TRACE = ("busy_us", "span_us", "launches", "traced_calls")
 DEVICE = (*OURS, *STAMPS, *GRAPH, "event_us", "event_unheld_us", *TRACE)
 
+HOST_US = 50.0
+"""Host time for a call to return, where it is not known."""
+
 NO_DEVICE = "cpu: no device clock, no events, no graph, no device timestamps"
 
 
 def run(request: Request, report: Report) -> None:
-    """A row a subject."""
-    if request.gpu:
-        warm_profiler()
+    """A row a subject. On a GPU the profiler comes after everything that is timed: once it has been
+    there, it may leave something behind in each launch."""
+    rows: list[Filled] = []
     for subject in subjects(request, report):
-        report.add(on_gpu(subject, request.paths) if request.gpu else on_cpu(subject))
+        rows.append(timed(subject, request.paths) if request.gpu else on_cpu(subject))
+        report.add(rows[-1].done())
+    if not request.gpu:
+        return
+    warm_profiler()
+    for place, subject in enumerate(subjects(request, report)):
+        trace(subject, rows[place])
+        report.replace(place, rows[place].done())
 
 
-def on_cpu(subject: Subject) -> Row:
+def on_cpu(subject: Subject) -> Filled:
     """The host's clock alone."""
     filled = Filled(row=subject.row())
     filled.absent(DEVICE, NO_DEVICE)
     filled.attempt(("wall_us",), lambda: {"wall_us": over(wall_rounds(subject))})
-    return filled.done()
+    return filled
 
 
 def wall_rounds(subject: Subject) -> list[float]:
@@ -44,23 +54,23 @@ def wall_rounds(subject: Subject) -> list[float]:
     return [sum(block.samples_us) / len(block.samples_us) for block in blocks]
 
 
-def on_gpu(subject: Subject, paths: dict[str, str]) -> Row:
-    """Every instrument in turn; one that fails costs its own keys."""
+def timed(subject: Subject, paths: dict[str, str]) -> Filled:
+    """Every instrument but the profiler, in turn; one that fails costs its own keys."""
     filled = Filled(row=subject.row())
+    filled.absent(TRACE, "not traced yet")
     made: list[Bench] = []
 
     def ours() -> dict[str, Any]:
         call = subject.call()
         clock = device_clock(subject, call, warm=False)
         found = periods(clock, subject)
-        host = clock.host_us(subject.name)
-        period = found["cold_us"]
-        made.append(Bench(subject, call, clock.rotation, period["median"], host or 50.0))
+        host, period = clock.host_us(subject.name), found["cold_us"]
+        made.append(Bench(subject, call, clock.rotation, period["median"], host or HOST_US))
         return {"period_us": period, "host_us": host, "sm_mhz": found["sm_mhz"]}
 
     if not filled.attempt(OURS, ours):
         filled.absent(DEVICE[len(OURS) :], f"no period: {filled.reasons['period_us']}")
-        return filled.done()
+        return filled
     bench = made[0]
     if filled.row["sm_mhz"] is None:
         filled.absent(("sm_mhz",), subject.monitor.reason or "the driver gives no clock")
@@ -68,9 +78,21 @@ def on_gpu(subject: Subject, paths: dict[str, str]) -> Row:
     filled.attempt(("event_unheld_us",), lambda: methods.event_unheld_us(bench))
     filled.attempt(STAMPS, lambda: methods.stamp_us(bench, _stamp(paths)))
     filled.attempt(GRAPH, lambda: methods.graph_us(bench))
-    if filled.attempt(TRACE, lambda: methods.traced(bench)) and filled.row["span_us"] is None:
+    return filled
+
+
+def trace(subject: Subject, filled: Filled) -> None:
+    """The profiler's part of a row, where the subject has a period."""
+    period = filled.row["period_us"]
+    if period is None:
+        return
+
+    def made() -> dict[str, Any]:
+        host = filled.row["host_us"] or HOST_US
+        return methods.traced(Bench.alone(subject, subject.call(), period["median"], host))
+
+    if filled.attempt(TRACE, made) and filled.row["span_us"] is None:
         filled.absent(("span_us",), "the queue was not held while the profiler looked on")
-    return filled.done()
 
 
 def _stamp(paths: dict[str, str]) -> methods.Stamp:

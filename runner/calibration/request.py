@@ -73,6 +73,11 @@ class Report:
         self._values["rows"].append(row)
         self._write()
 
+    def replace(self, place: int, row: Row) -> None:
+        """A row that more has been measured of."""
+        self._values["rows"][place] = row
+        self._write()
+
     def put(self, key: str, value: Any) -> None:
         """Something beside the rows."""
         self._values[key] = value

@@ -84,6 +84,7 @@ class Filled:
             return False
         for key in keys:
             self.row[key] = values.get(key)
+            self.reasons.pop(key, None)
         return True
 
     def absent(self, keys: Sequence[str], reason: str) -> None:
