@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from kernel_lab.runner import clock_lock
@@ -115,8 +116,10 @@ def test_the_clock_is_free_soon_after_the_holder_was_killed(nvml, holder, number
 
 def test_a_child_that_lives_on_with_the_pipe_keeps_no_lock(nvml, holder):
     """A kernel may fork: its copy of the pipe stays open after the holder's end."""
-    process, _ = holder("import os\n    if os.fork() == 0: time.sleep(30)\n    time.sleep(600)")
-    time.sleep(0.2)
+    then = "import os\n    if os.fork() == 0: time.sleep(10); os._exit(0)\n    time.sleep(600)"
+    process, _ = holder(then)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    assert within(5, lambda: len(children.read_text().split()) == 2)  # the guardian and the fork
     process.kill()
     process.wait()
     assert within(2, lambda: nvml.calls == ["lock 1500", "reset"])
