@@ -7,17 +7,15 @@ from collections.abc import Sequence
 from ..device import gpus, settle
 from ..doctor.driver import DriverState, driver_state
 from ..doctor.probe import torch_state
-from ..doctor.sections import SECTIONS
+from ..doctor.sections import NUMBERS, SECTIONS
 from ..doctor.setup import Line, State, set_up
 from ..errors import ConfigError, unknown
 from ..question.targets import targets
 
 SUMMARY = "check this machine's set-up; --measure: prove its measurement"
 
-SETTINGS = {"pairs": 200, "repeats": 10}
-"""Whole numbers that --measure takes, with their defaults."""
-
-_LEAST = {"pairs": 2, "repeats": 2}
+_LEAST = 2
+"""Of pairs and of repeats: one alone says nothing."""
 
 _WORDS = ("target", "device")
 """Settings that are words, as `klab run` has them."""
@@ -44,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
         from .doctor_measure import measure
 
         return measure(sections or SECTIONS, settings)
-    extra = [*sections, *(key for key in settings if key in SETTINGS)]
+    extra = [*sections, *(key for key in settings if key in NUMBERS)]
     if extra:
         raise ConfigError(f"{extra[0]}: goes with --measure: klab doctor --measure {extra[0]}")
     return _set_up(settings)
@@ -61,12 +59,11 @@ def parse(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
                 raise unknown("section", word, SECTIONS)
             named.add(word)
             continue
-        if key not in (*SETTINGS, *_WORDS):
-            raise unknown("setting", key, (*SETTINGS, *_WORDS))
+        if key not in (*NUMBERS, *_WORDS):
+            raise unknown("setting", key, (*NUMBERS, *_WORDS))
         settings[key] = value
-        least = _LEAST.get(key)
-        if least is not None and not (value.isdecimal() and int(value) >= least):
-            raise ConfigError(f"{key}={value}: a whole number from {least} is meant.")
+        if key in NUMBERS and not (value.isdecimal() and int(value) >= _LEAST):
+            raise ConfigError(f"{key}={value}: a whole number from {_LEAST} is meant.")
     return tuple(section for section in SECTIONS if section in named), settings
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from ..doctor import tools
 from ..doctor.outcome import failed, outcome
 from ..doctor.sections import (
+    NUMBERS,
     Place,
     Section,
     environment,
@@ -86,9 +87,7 @@ class Measurement:
         return requests
 
     def _number(self, key: str) -> int:
-        from .doctor import SETTINGS
-
-        return int(self._settings.get(key, SETTINGS[key]))
+        return int(self._settings.get(key, NUMBERS[key]))
 
     def run(self) -> int:
         """The exit code. What was measured before an interrupt is kept and printed."""

@@ -27,6 +27,9 @@ LIMIT_S = {"ladder": 1800.0, "calls": 900.0, "cold": 900.0, "pairs": 1800.0, "re
 _MODULE = "kernel_lab.runner.calibration.main"
 
 
+NUMBERS = {"pairs": 200, "repeats": 10}
+"""How many pairs and how many fresh processes, where nobody says."""
+
 PROCESSES = {"ladder": "ladder", "cold": "cold", "pairs": "pairs", "repeats": "repeat"}
 """What the measuring process calls a section."""
 

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..nsight import ncu, nsys
-from ..nsight.join import Range, joined
+from ..nsight.join import joined
 from ..nsight.tools import NsightError, Tool, find
+from ..nsight.work import Range
 from ..schema import Experiment
 from ..statistics import median_interval
 from .sections import LIMIT_S, Place, Row, Section
