@@ -142,8 +142,7 @@ def cublaslt(a: Tensor, b: Tensor, bias: Tensor | None, *, act: str) -> Tensor:
     where M, N and K all exceed 1 (aten/native/cuda/Blas.cpp, isInputCompliesAddmmCudaLt). Where
     cuBLASLt itself finds no algorithm torch falls back to a product and separate kernels without
     a word: only a trace tells. Its gelu_tanh takes an approximate tanh, 8e-6 off: nothing beside
-    tf32 or 16 bits, another function in full fp32, which the YAML's `where` keeps out.
-    Raises NotImplementedError outside of these.
+    tf32 or 16 bits, kept out in full fp32 by the YAML. Raises NotImplementedError outside of these.
     """
     if not a.is_cuda:
         raise NotImplementedError("cuBLASLt runs on NVIDIA GPUs")
@@ -315,7 +314,8 @@ if triton is not None:
         call()  # the first call of a candidate compiles it, which is no tuning
         started = time.perf_counter()
         found = triton.testing.do_bench(call, warmup=10, rep=50, quantiles=quantiles)
-        _tuned_kernel.benched_s = _tuning_s() + time.perf_counter() - started
+        spent = _tuning_s() + time.perf_counter() - started
+        _tuned_kernel.benched_s = spent  # pyrefly: ignore[missing-attribute]
         return found
 
     _with_even_k = triton.heuristics({"EVEN_K": lambda args: args["K"] % args["BLOCK_K"] == 0})(
