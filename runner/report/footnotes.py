@@ -91,7 +91,10 @@ def _power(job: Job) -> str:
     states = [block.after for block in blocks if block.after]
     clocks = [state.sm_mhz for state in states if state.sm_mhz is not None]
     watts = [state.watts for state in states if state.watts is not None]
-    reasons = sorted({reason for state in states for reason in state.throttle})
+    own = {"idle"}  # between two blocks: nothing held the clock back
+    if any(r.timing and said(r.timing.clocks) for r in job.records):
+        own.add("applications_clocks")  # as which the driver shows the lock itself
+    reasons = sorted({reason for state in states for reason in state.throttle} - own)
     parts = []
     if clocks:
         parts.append(f"SM clock {statistics.median(clocks):.0f} MHz")
@@ -100,6 +103,6 @@ def _power(job: Job) -> str:
     if parts:
         parts[-1] += " (medians over blocks)"
     if reasons:
-        held = sum(1 for state in states if state.throttle)
+        held = sum(1 for state in states if set(state.throttle) - own)
         parts.append(f"clock held back in {held} of {len(states)} blocks: {', '.join(reasons)}")
     return ", ".join(parts)
