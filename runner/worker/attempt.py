@@ -30,6 +30,7 @@ class Attempt:
     recheck: Correctness | None = None
     timing: Timing | None = None
     first_call_s: float | None = None
+    tuning_s: float | None = None
     tuning: str = ""
     peak_bytes: int | None = None
     range_id: int | None = None
@@ -92,7 +93,10 @@ class Attempt:
             recheck=self.recheck,
             timing=self.timing,
             first_call_s=self.first_call_s,
-            compile_s=self.first_call_s if compiles else None,
+            compile_s=self.first_call_s - (self.tuning_s or 0.0)
+            if compiles and self.first_call_s is not None
+            else None,
+            tuning_s=self.tuning_s,
             tuning=self.tuning,
             target=experiment.target.name,
             peak_memory_bytes=self.peak_bytes,

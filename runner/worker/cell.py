@@ -23,7 +23,7 @@ from .gate import Gate, WrongAnswer, place_of
 from .graph import graphed
 from .hiding import look
 from .inputs import clone
-from .load import bind, graphs_compiled, require_compiled, tuning_of
+from .load import bind, graphs_compiled, require_compiled, tuning_of, tuning_seconds
 from .measuring import Measuring
 
 Call = Callable[..., Any]
@@ -137,7 +137,11 @@ class CellRun:
             attempt.call = bind(context.experiment, name, arguments, context.kind)
             phase = "compile"
             context.announce(name, phase)
+            implementation = context.experiment.kernel.implementations[name]
+            tuned = tuning_seconds(implementation)
             attempt.first_call_s = self._first_call(attempt, gate)
+            if tuned is not None:
+                attempt.tuning_s = (tuning_seconds(implementation) or 0.0) - tuned
             phase = "check"
             context.announce(name, phase)
             with context.ranges.step(self._cell.index, self._cell.id, name, "check"):

@@ -252,9 +252,12 @@ def test_what_the_first_call_does_once_is_never_in_a_sample(lab, warmup_ms):
         return x * 2
 
     compiles.tuning = lambda: "BLOCK=128"
+    compiles.tuning_s = lambda: 5.0 + 0.125 * len(slept)  # 5 s for earlier shapes
     experiment = lab.experiment({"eager": eager, "compiles": compiles}, language=Language.cuda)
     experiment.protocol.warmup_ms = warmup_ms
     record = records(lab.context(experiment), lab.cell)["compiles"]
-    assert record.compile_s >= 0.3
+    assert record.first_call_s >= 0.3
+    assert record.tuning_s == pytest.approx(0.125)
+    assert record.compile_s == pytest.approx(record.first_call_s - 0.125)
     assert record.tuning == "BLOCK=128"
     assert max(record.timing.rounds_us) * record.timing.calls < 0.3e6
