@@ -49,7 +49,8 @@ def by_nsys(
         calls = _by_subject(joined(report.sqlite, domain=DOMAIN), result.ranges)
     except NsightError as error:
         return _nothing("nsys", subjects, str(error), tool)
-    rows = [_nsys_row(who, calls.get(who, []), tool) for who in subjects]
+    made = {(row["cell_id"], row["implementation"]): row for row in result.rows}
+    rows = [_nsys_row(who, calls.get(who, []), tool, made.get(who, {})) for who in subjects]
     return Section(name="nsys", rows=rows, environment=result.environment, seconds=report.seconds)
 
 
@@ -68,11 +69,14 @@ def _by_subject(found: Sequence[Range], table: Sequence[Row]) -> dict[Subject, l
     return calls
 
 
-def _nsys_row(who: Subject, calls: Sequence[Range], tool: Tool) -> Row:
+def _nsys_row(who: Subject, calls: Sequence[Range], tool: Tool, made: Row) -> Row:
+    """`made` is the worker's own row: why it made no calls, and whether the queue was held."""
     worked = [call for call in calls if call.work]
     if not worked:
         reason = f"{len(calls)} calls, and no device work in them" if calls else "no such range"
-        return _row(who, tool.name, tool.version, reason=reason)
+        said = (made.get("reasons") or {}).get("calls")
+        return _row(who, tool.name, tool.version, reason=said or reason)
+    held = made.get("held")
     counts = Counter(len(call.work) for call in worked)
     kernels = Counter(call.kernels for call in worked)
     return _row(
@@ -80,10 +84,12 @@ def _nsys_row(who: Subject, calls: Sequence[Range], tool: Tool) -> Row:
         tool.name,
         tool.version,
         busy_us=_interval([call.busy_us for call in worked]),
-        span_us=_interval([call.span_us for call in worked]),
+        # without a held queue a span holds the host's time between launches
+        span_us=_interval([call.span_us for call in worked]) if held else None,
         launches=counts.most_common(1)[0][0],
         kernels=kernels.most_common(1)[0][0],
         calls=len(worked),
+        held=held,
     )
 
 
