@@ -1,7 +1,6 @@
 """`klab doctor --measure`: composes the experiments, measures section by section, judges, files."""
 
 import json
-import secrets
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,7 @@ from ..doctor.sections import (
 from ..environment import worker_environment
 from ..interrupts import Interrupts, Terminated
 from ..job import Request
-from ..outputs import create_exclusively, outputs
+from ..outputs import create_exclusively, new_id, outputs
 from ..preparing import Preparer
 from ..provenance import code_state
 from ..question.compose import compose, register
@@ -52,7 +51,7 @@ class Measurement:
         first = next(iter(self._requests.values()))
         self._kind = Device.cuda if first.gpu is not None else Device.cpu
         now = datetime.now(UTC)
-        self._id = f"doctor-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        self._id = new_id("doctor")
         command = ["klab", "doctor", "--measure", *sections]
         command += [f"{key}={value}" for key, value in settings.items()]
         code = code_state()

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .doctor_finding import unasked
 from .doctor_tables import Table, tables
 from .text import number
 
@@ -162,7 +163,7 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(' '.join(cell.split()).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def closing(values: Row, folder: Path, failures: Sequence[str]) -> Iterator[str]:
+def closing(values: dict[str, Any], folder: Path, failures: Sequence[str]) -> Iterator[str]:
     """The end of the command's output: the verdict, and where the files are."""
     checks = values["checks"]
     counts = {
@@ -181,4 +182,7 @@ def closing(values: Row, folder: Path, failures: Sequence[str]) -> Iterator[str]
             yield from _wrapped(f"{section} did not end well: {found['reason']}", indent="    ")
     seconds = sum(found["seconds"] for found in values["sections"].values())
     yield f"measured in {number(seconds, 3)} s; files: {folder}"
-    yield f"keep it: klab finding {folder}" if not failures else "exit code 1"
+    if failures:
+        yield f"exit code 1: {len(failures)} of them differ or did not end well"
+    elif not unasked(values):
+        yield f"keep it: klab finding {folder}"

@@ -24,6 +24,11 @@ def is_doctor(values: Values) -> bool:
     return "checks" in values
 
 
+def unasked(values: Values) -> list[str]:
+    """The sections that were not measured."""
+    return [name for name in ("ladder", "cold", "pairs", "repeats") if name not in values["rows"]]
+
+
 def read(folder: Path) -> Values:
     """What `klab doctor --measure` left in a folder. Raises ConfigError where it is not whole."""
     path = folder / FILE
