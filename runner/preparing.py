@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
 from .clock_lock import require_lockable
@@ -24,7 +25,8 @@ class Preparer:
         self._python_path = tuple(python_path)
         self._gpus = gpus()
         self._targets = targets(config_dirs)
-        self._usable = cache(require_usable)
+        self._threads = ThreadPoolExecutor(1)
+        self._probes: dict[str, Future[None]] = {}
         self._lockable = cache(require_lockable)
 
     def request(
@@ -35,11 +37,12 @@ class Preparer:
         overrides: Sequence[str],
         sweep_id: str | None,
     ) -> Request:
-        """The job as it will run. Raises ConfigError and TargetError before any work."""
+        """The job as it will run; `confirm` is to be called before any work. Raises ConfigError
+        and TargetError."""
         check_claim(experiment.claim)
         target, gpu = settle(experiment.target, self._targets, self._gpus, experiment.device)
-        if gpu is not None:
-            self._usable(gpu)
+        if gpu is not None and gpu.uuid not in self._probes:
+            self._probes[gpu.uuid] = self._threads.submit(require_usable, gpu)
         if gpu is None and experiment.trace.torch is not None:
             raise ConfigError(
                 "trace=torch looks at GPU kernels, and this job runs on cpu. "
@@ -72,6 +75,13 @@ class Preparer:
             python_path=self._python_path,
             sweep_id=sweep_id,
         )
+
+    def confirm(self) -> None:
+        """Waits until it is known that torch can use the GPUs of all requests. A request only
+        begins to look: torch's import takes seconds, in which the store can be opened. Raises
+        TargetError where it cannot."""
+        for probe in self._probes.values():
+            probe.result()
 
     def _clocks(self, experiment: Experiment, target: Target, gpu: Gpu | None) -> None:
         """Raises ConfigError where the SM clock cannot be locked as the protocol asks."""

@@ -70,6 +70,7 @@ class Command:
         self._filing = Filing(
             requests[0].experiment.tracking, [r.experiment.kernel.name for r in requests], outputs()
         )
+        self._preparer.confirm()
         for warning in self._filing.warnings_since():
             self._print(warning)
         folder = create_exclusively((sweep_folder if self._multirun else run_folder)(self._id))

@@ -3,7 +3,7 @@
 import pytest
 from kernel_lab.runner import preparing
 from kernel_lab.runner.device import Gpu
-from kernel_lab.runner.errors import ConfigError
+from kernel_lab.runner.errors import ConfigError, TargetError
 from kernel_lab.runner.preparing import Preparer
 from kernel_lab.runner.question.compose import compose
 
@@ -63,3 +63,22 @@ def test_what_only_a_gpu_can_do_is_refused_on_a_cpu_before_any_work(prepare, wor
         prepare(words, "target=cpu")
     assert "run on a GPU" in str(refused.value)
     assert prepare(words).gpu is GPU
+
+
+def test_a_gpu_that_torch_cannot_use_is_told_when_it_is_confirmed_and_looked_at_once(monkeypatch):
+    looked = []
+
+    def refuse(gpu):
+        looked.append(gpu.uuid)
+        raise TargetError("torch finds no CUDA device")
+
+    monkeypatch.setattr(preparing, "gpus", lambda: [GPU])
+    monkeypatch.setattr(preparing, "require_usable", refuse)
+    preparer = Preparer([], [])
+    preparer.confirm()  # nothing was asked for yet
+    for _ in range(2):
+        experiment = compose(["experiment=quickstart"], [])
+        preparer.request(experiment, job_id="j", overrides=(), sweep_id=None)
+    with pytest.raises(TargetError, match="no CUDA device"):
+        preparer.confirm()
+    assert looked == ["GPU-1234"]
