@@ -38,6 +38,7 @@ def test_what_no_part_claims_is_booked_and_the_whole_is_the_wall_time():
 
 
 def test_overhead_is_all_but_compilation_reference_and_sampling():
+    assert WORK == ("compile and first calls", "check", "warm-up", "sampling", "recheck")
     assert set(WORK) < set(PARTS)
     assert overhead(dict.fromkeys(WORK, 2.0)) == 0.0
     assert overhead({"sampling": 3.0, "evidence": 1.0}) == 0.25
