@@ -2,6 +2,7 @@
 by the very rounds and verdicts that a run uses."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -79,13 +80,20 @@ def _case(
         "case": f"x * 2, {elements} fp32" + (f" against {larger}" if more else " twice"),
         "us": short(middle(times)),
         "pairs": count,
-        **{each.value: seen.count(each) for each in Verdict},
+        **counts(seen, more=more),
         "width": short(middle(widths)),
     }
-    if more:
-        row["found"], row["reversed"] = seen.count(Verdict.faster), seen.count(Verdict.slower)
     free(context)
     return row
+
+
+def counts(seen: Sequence[Verdict], *, more: bool) -> dict[str, int]:
+    """How often each verdict was given; of pairs that differ, how often the right and the wrong
+    one: the other does less than the base, so that it is faster."""
+    found = {each.value: seen.count(each) for each in Verdict}
+    if more:
+        found["found"], found["reversed"] = found["faster"], found["slower"]
+    return found
 
 
 def double(elements: int) -> Call:

@@ -2,16 +2,20 @@
 
 import json
 import math
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
-from kernel_lab.runner.calibration import repeat
+from kernel_lab.runner.calibration import calls, pairs, repeat
 from kernel_lab.runner.calibration.methods import _repeats
 from kernel_lab.runner.calibration.request import Report, Request, over, read, short
 from kernel_lab.runner.calibration.subjects import Absent, Filled, reason_of
 from kernel_lab.runner.question.compose import compose
 from kernel_lab.runner.question.vocabulary import ROOT, load_yaml
 from kernel_lab.runner.question.vocabulary import read as vocabulary
+from kernel_lab.runner.records import Verdict
 from kernel_lab.runner.schema import Device, Experiment
+from kernel_lab.runner.worker.ranges import Ranges
 from pydantic import TypeAdapter
 
 
@@ -136,3 +140,37 @@ def test_what_the_doctor_measures_is_there():
     assert words["experiments"].keys() == {"ladder", "calls", "repeat", "cold", "pairs"}
     for names in words["experiments"].values():
         assert set(names) <= set(shipped)
+
+
+def test_of_pairs_that_differ_faster_is_the_right_verdict():
+    seen = [Verdict.faster, Verdict.faster, Verdict.slower, Verdict.equal]
+    told = {"faster": 2, "slower": 1, "equal": 1, "undecided": 0}
+    assert pairs.counts(seen, more=False) == told
+    assert pairs.counts(seen, more=True) == {**told, "found": 2, "reversed": 1}
+
+
+def test_each_call_has_a_range_of_its_own_and_warming_up_another():
+    opened, made = [], []
+
+    class Seen(Ranges):
+        @contextmanager
+        def step(self, cell_index, cell_id, implementation, phase):
+            opened.append(phase)
+            made.append(0)
+            with super().step(cell_index, cell_id, implementation, phase) as index:
+                yield index
+
+    def call(x):
+        made[-1] += x
+
+    subject = SimpleNamespace(
+        context=SimpleNamespace(kind=Device.cpu, synchronize=lambda: None),
+        cell=SimpleNamespace(index=0, id="c1"),
+        name="it",
+        call=lambda: call,
+        draw=lambda: (1,),
+    )
+    found = calls._calls(subject, Seen("doctor", "all"), 4, hold=True)
+    assert found == {"calls": 4, "held": None}
+    assert opened == ["warmup", "trace", "trace", "trace", "trace"]
+    assert made == [calls.WARM_UP, 1, 1, 1, 1]
