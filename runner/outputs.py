@@ -3,6 +3,7 @@
 <outputs>/mlflow.db, mlflow-artifacts/    the default tracking store
 <outputs>/runs/<job id>/                  one folder a job
 <outputs>/sweeps/<sweep id>/              one folder a multirun, its jobs below it
+<outputs>/doctor/<id>/                    one folder a `klab doctor --measure`
 """
 
 import os

@@ -83,6 +83,7 @@ class Measurement:
             requests[name] = preparer.request(
                 compose(overrides), job_id="doctor", overrides=overrides, sweep_id=None
             )
+        preparer.confirm()
         return requests
 
     def _number(self, key: str) -> int:

@@ -26,7 +26,10 @@ def outcome(sections: Sections, head: Row, *, gpu: bool) -> Row:
     rows = {name: found.rows for name, found in sections.items()}
     repeats = repeated(rows.get("repeats", []))
     if "repeats" in rows:
-        rows["repeats"] = _summaries(repeats)
+        asked = {row["cell_id"]: row.get("experiment", "") for row in rows["repeats"]}
+        rows["repeats"] = [
+            {"experiment": asked[row["cell_id"]], **row} for row in _summaries(repeats)
+        ]
     ladder = [Measured.of(row) for row in rows.get("ladder", [])]
     return {
         **head,

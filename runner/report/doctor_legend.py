@@ -1,8 +1,7 @@
 """What each method of `klab doctor --measure` includes: a line a method."""
 
 LEGEND = {
-    "period": "a call in a full stream: its kernels and the gaps between; slope over back-to-back "
-    "calls between events",
+    "period": "a call in a full stream, its kernels and their gaps: slope over back-to-back calls",
     "stamp": "the same slope between two kernels that read the GPU's global timer",
     "graph": "a node of a CUDA graph of the same calls: the slope over its number of calls",
     "event": "events around one call, the queue held: its kernels and the cost of two events",
@@ -16,10 +15,11 @@ LEGEND = {
 }
 
 COLD_LEGEND = (
-    "written, read: L2 emptied before each call, by filling 2x of it or by reading 3x of it",
-    "rotated: inputs of another copy each call, 3x L2 in all; warm: the same inputs; these four: "
-    "events around one call, queue held",
-    "period cold, warm: the headline's slope with inputs rotated, and with the same inputs",
+    "written: one call between events after 2x of L2 was filled, as most tools do",
+    "read: one call between events after 3x of L2 was read",
+    "rotated: one call between events on inputs of another copy, 3x L2 in all",
+    "warm: one call between events on the same inputs again",
+    "period cold, period warm: the headline's slope, inputs rotated, and the same inputs",
 )
 
 

@@ -171,8 +171,9 @@ def _repeats(rows: Sequence[Row], kind: str) -> Table:
         legend=(
             said,
             "spread: largest / smallest - 1 of the processes' medians",
-            f"{ours}: 20 rounds; do_bench: triton.testing, as it comes; Timer: "
-            "torch.utils.benchmark, blocked_autorange",
+            f"{ours}: ours, the median of 20 rounds",
+            "do_bench: triton.testing's median, as it comes: events, L2 zeroed before each call",
+            "Timer: torch.utils.benchmark's blocked_autorange: host clock around warm calls",
         ),
     )
 

@@ -166,3 +166,14 @@ def test_an_interrupt_keeps_what_was_measured(answers, outputs, monkeypatch):
     monkeypatch.setattr(doctor_measure, "measure_section", interrupted)
     assert doctor.main(["--measure", "ladder", "cold", "target=cpu"]) == 130
     assert set(written(outputs)[1]["rows"]) == {"ladder", "nsys", "ncu"}
+
+
+@pytest.mark.slow
+def test_the_ladder_of_this_machine_for_real(outputs):
+    """The shipped experiments through the measuring process: no stand-in anywhere."""
+    assert doctor.main(["--measure", "ladder", "target=cpu"]) == 0
+    folder, values = written(outputs)
+    names = {row["implementation"] for row in values["rows"]["ladder"] if row["wall_us"]}
+    assert {"eager", "folded"} <= names
+    assert values["environment"]["software"]["torch"]
+    assert (folder / "ladder.log").exists()

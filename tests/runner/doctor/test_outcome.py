@@ -4,7 +4,7 @@ import pytest
 from kernel_lab.runner.doctor.outcome import failed, outcome
 from kernel_lab.runner.doctor.sections import Section
 
-WHO = {"cell": "N1-fp32", "cell_id": "c00000001", "implementation": "eager"}
+WHO = {"experiment": "e", "cell": "N1-fp32", "cell_id": "c00000001", "implementation": "eager"}
 
 
 def interval(us):
@@ -14,7 +14,6 @@ def interval(us):
 def ladder(period=100.0, busy=98.0):
     return {
         **WHO,
-        "experiment": "e",
         "launches": 1,
         "period_us": interval(period),
         "stamp_us": interval(100.0),
@@ -68,5 +67,6 @@ def test_repeats_become_a_row_a_subject():
     assert row["period_us"]["spread"] == pytest.approx(0.01)
     assert (row["period_us"]["low"], row["period_us"]["high"]) == (100.0, 101.0)
     assert row["timer_us"] is None
+    assert row["experiment"] == "e"
     assert verdicts(found) == {"repeats": "agrees"}
     assert found["sections"]["repeats"]["rows"] == 2
