@@ -16,7 +16,7 @@ from ..worker.context import Context
 from ..worker.device_state import DeviceMonitor
 from ..worker.gate import Gate
 from ..worker.inputs import Inputs
-from ..worker.load import bind
+from ..worker.load import bind, forget_compiled
 from ..worker.session import Session
 from .request import Report, Request, Row
 
@@ -129,7 +129,7 @@ def subjects(
                 cost = cost_of(context.experiment, planned.cell, name)
                 if not request.gpu and (cost.bytes > CPU_BYTES or cost.flops > CPU_FLOPS):
                     continue
-                torch._dynamo.reset()
+                forget_compiled()
                 yield Subject(
                     context=context,
                     cell=planned.cell,

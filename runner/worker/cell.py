@@ -23,7 +23,14 @@ from .gate import Gate, WrongAnswer, place_of
 from .graph import graphed
 from .hiding import look
 from .inputs import clone
-from .load import bind, graphs_compiled, require_compiled, tuning_of, tuning_seconds
+from .load import (
+    bind,
+    forget_compiled,
+    graphs_compiled,
+    require_compiled,
+    tuning_of,
+    tuning_seconds,
+)
 from .measuring import Measuring
 
 Call = Callable[..., Any]
@@ -48,7 +55,7 @@ class CellRun:
 
     def run(self) -> list[Record]:
         """Records of all implementations. Raises Poisoned after a sticky device error."""
-        torch._dynamo.reset()
+        forget_compiled()
         # one mode for check and timing alike: compiled code is guarded by it
         with torch.no_grad():
             return self._run()

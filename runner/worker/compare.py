@@ -1,6 +1,7 @@
 """An output against the truth: errors, non-finite values, shape and dtype.
 
-error = |y - y64| / s with s = |y64| + rms of its row. Chunked, so that a vector of 1e9 elements
+error = |y - y64| / s with s = |y64| + rms of its row (of the whole output where rows hold fewer
+than NARROW elements). Chunked, so that a vector of 1e9 elements
 costs no second copy of everything.
 """
 
@@ -11,6 +12,10 @@ import torch
 from torch import Tensor
 
 _CHUNK = 1 << 26
+
+NARROW = 8
+"""A row of fewer elements tells no scale: a single one that cancels to nearly 0 would make every
+rounding of its terms an error without bound. There the rms of the whole output stands for it."""
 
 _LARGEST = 1e100
 """An error beyond this counts as this: its square is still a number."""
@@ -51,11 +56,12 @@ def errors_of(output: Tensor, truth: Tensor) -> Errors:
     y = output.reshape(-1, width)
     t = truth.reshape(-1, width)
     rows_at_once = max(1, _CHUNK // width)
+    whole = _row_rms(t.reshape(1, -1)) if width < NARROW else None
     largest, worst, squares = -1.0, 0, 0.0
     nonfinite = nonfinite_reference = misplaced = finite_count = 0
     for first in range(0, t.shape[0], rows_at_once):
         rows = slice(first, first + rows_at_once)
-        row_rms = _row_rms(t[rows])
+        row_rms = _row_rms(t[rows]) if whole is None else whole
         for left in range(0, width, _CHUNK):
             columns = slice(left, left + _CHUNK)
             truth_part = t[rows, columns].to(torch.float64)

@@ -43,10 +43,11 @@ class Context:
 
     @property
     def ulp(self) -> float:
-        """The relative spacing that two right answers may differ by: of the output dtype, or of
-        tf32, whose operands keep ten bits, where products run in it."""
+        """The relative spacing that two right answers may differ by: of the output dtype, or of a
+        product in tf32: hardware may cut each of the two operands off after ten bits, each by up
+        to 2^-10."""
         if self.experiment.dtype.tf32:
-            return 2.0**-10
+            return 2.0**-9
         return ulp(self.output)
 
     def least_tolerance(self, cell: Cell) -> float:

@@ -36,7 +36,7 @@ from .graph_runs import GraphRuns
 from .inputs import Inputs
 from .rotation import Rotation
 from .stream_runs import StreamRuns
-from .untimed import NoSlope, OutsideWork, outside, tails_us
+from .untimed import NoSlope, OutsideWork, work_outside
 
 Call = Callable[..., Any]
 
@@ -138,8 +138,7 @@ class DeviceClock:
         """
         call, inputs = self._calls[name], self._rotation.copies[0]
         self._streams.prepare(name)
-        idle = tails_us(lambda: torch.cuda._sleep(20_000), self._device)
-        if reason := outside(tails_us(lambda: call(*inputs), self._device), idle):
+        if reason := work_outside(lambda: call(*inputs), self._device):
             raise OutsideWork(f"{name}: {reason}")
         # a first guess at the period, from the events around a few calls
         elapsed, _ = self._run(name, 4, "warm" if "warm" in self.states else "cold")

@@ -7,6 +7,7 @@ goes wrong while loading is the implementation's own fault.
 import importlib
 import importlib.util
 import shutil
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -101,9 +102,14 @@ def bind(
 
 def graphs_compiled() -> int:
     """How many graphs torch.compile has made in this process."""
-    from torch._dynamo.utils import counters
+    dynamo = sys.modules.get("torch._dynamo.utils")  # its import takes seconds: not for a count
+    return dynamo.counters["stats"]["unique_graphs"] if dynamo is not None else 0
 
-    return counters["stats"]["unique_graphs"]
+
+def forget_compiled() -> None:
+    """Resets torch.compile, so that what one cell compiled is no part of the next."""
+    if "torch._dynamo" in sys.modules:
+        sys.modules["torch._dynamo"].reset()
 
 
 def require_compiled(before: int) -> None:

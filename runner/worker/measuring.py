@@ -6,8 +6,6 @@ One that fails in the rounds is taken out, and the rest start anew without it.
 import traceback
 from collections.abc import Callable, Sequence
 
-from torch._dynamo.utils import counters
-
 from ..records import Block, Cell, Status, Sustained
 from ..schema import Device
 from ..statistics import median_interval
@@ -19,6 +17,7 @@ from .failure import Poisoned, classify
 from .gate import Gate
 from .graph import EmptyGraph, Uncapturable
 from .host_clock import HostClock
+from .load import graphs_compiled
 from .rotation import places
 from .rounds import Sampled, run_rounds
 from .sustained import sustain
@@ -53,7 +52,7 @@ class Measuring:
         self._attempts = {attempt.name: attempt for attempt in attempts}
         while self._attempts:
             self._at = next(iter(self._attempts))
-            graphs = counters["stats"]["unique_graphs"]
+            graphs = graphs_compiled()
             try:
                 self._context.announce(self._at, "warmup")
                 clock = self._clock(seed)
@@ -75,7 +74,7 @@ class Measuring:
                 trace = traceback.format_exc()
                 self._attempts.pop(self._at).fail(*classify(error), "time", trace)
             else:
-                recompiled = counters["stats"]["unique_graphs"] - graphs
+                recompiled = graphs_compiled() - graphs
                 for name, attempt in self._attempts.items():
                     attempt.settle(
                         self._context, clock, sampled[name], stopped, recompiled, kept_at_it[name]

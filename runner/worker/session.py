@@ -18,7 +18,7 @@ from .device_state import DeviceMonitor
 from .evidence import trace, warm_profiler
 from .failure import classify
 from .gate import Gate
-from .load import bind, tuning_of
+from .load import bind, forget_compiled, tuning_of
 from .ranges import Ranges
 
 PROFILERS = (
@@ -134,7 +134,7 @@ class Session:
         if not self._profiler_warm:
             warm_profiler()
             self._profiler_warm = True
-        torch._dynamo.reset()
+        forget_compiled()
         seed = experiment.seed + cell.workload.seed + 5
         copies = [Gate.draw(context, cell, seed + k) for k in range(max(1, experiment.trace.calls))]
         call = bind(experiment, name, context.arguments(cell), context.kind)

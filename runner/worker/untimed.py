@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-TAIL_US = 30.0
-"""A device-wide synchronise costs the host a few us; beyond this, and thrice an idle one, the
-device was still at work."""
+TAIL_US = 60.0
+"""A device-wide synchronise costs the host 10 to 40 us after work of some milliseconds; beyond
+this, and thrice one after as much work within the stream, the device was still at work."""
 
 
 LONG_S = 0.01
@@ -22,33 +22,40 @@ class OutsideWork(NoSlope):
     """Work that no event of the timed stream covers: a time without it would flatter."""
 
 
-def outside(tails: Sequence[float], idle: Sequence[float]) -> str:
+def outside(tails: Sequence[float], within: Sequence[float]) -> str:
     """Why events in the timed stream do not cover the work of the calls; '' where they do.
 
     `tails`: how many us the device worked on after the last event was done, each time, by the
-    host's clock around a device-wide synchronise; `idle`: the same without calls. The shortest
-    tail counts: what delays the host comes once, work outside the stream every time.
+    host's clock around a device-wide synchronise; `within`: the same after a kernel in the stream
+    that lasts as long. The shortest tail counts: what delays the host comes once, work outside the
+    stream every time.
     """
-    tail, usual = min(tails), sorted(idle)[len(idle) // 2]
+    tail, usual = min(tails), sorted(within)[len(within) // 2]
     if tail <= max(TAIL_US, 3 * usual):
         return ""
     return (
         f"work outside the timed stream: the device worked on for {tail:.4g} us after the last "
-        f"event of the stream ({usual:.2g} us when idle)"
+        f"event of the stream ({usual:.2g} us where all of it is in the stream)"
     )
 
 
-def tails_us(call: Callable[[], object], device: torch.device) -> list[float]:
-    """Host us from the end of the stream's last event to that of all work, five times.
-
-    After eight calls each time, so that short work outside piles up; one where calls are long.
-    """
-    tails: list[float] = []
+def work_outside(call: Callable[[], object], device: torch.device) -> str:
+    """Why events in the current stream do not cover the work of such calls; '' where they do."""
     torch.cuda.synchronize(device)
     began = time.perf_counter()
     call()
     torch.cuda.synchronize(device)
-    calls = 8 if time.perf_counter() - began < LONG_S else 1
+    seconds = time.perf_counter() - began
+    # eight calls, so that short work outside piles up; one where calls are long
+    calls = 8 if seconds < LONG_S else 1
+    spin = int(seconds * 2e9)  # as long in the stream, at 2 GHz
+    within = _tails_us(lambda: torch.cuda._sleep(spin), calls, device)
+    return outside(_tails_us(call, calls, device), within)
+
+
+def _tails_us(call: Callable[[], object], calls: int, device: torch.device) -> list[float]:
+    """Host us from the end of the stream's last event to that of all work, five times."""
+    tails: list[float] = []
     for _ in range(5):
         end = torch.cuda.Event()
         for _ in range(calls):

@@ -25,7 +25,7 @@ def test_one_row_by_hand():
 
 
 def test_each_row_has_its_own_scale():
-    truth = f64(1000, 1000, 1, 1).reshape(2, 2)
+    truth = f64(*[1000] * 8, *[1] * 8).reshape(2, 8)
     output = truth.clone()
     output[1, 0] += 0.5
     found = errors_of(output, truth)
@@ -51,7 +51,7 @@ def test_other_shapes_are_refused():
 
 
 def test_a_row_of_zeros_counts_differences_whole():
-    truth = torch.zeros(2, 3, dtype=torch.float64)
+    truth = torch.zeros(2, 8, dtype=torch.float64)
     truth[0] = 1
     output = truth.clone()
     output[1, 2] = 1e-6
@@ -209,3 +209,13 @@ def test_the_tail_beyond_32_bits_is_compared_and_its_index_named():
     assert found.max_error > 0.1
     assert found.worst_index == (2**31 + 17,)
     assert errors_of(x, x.double()).max_error == 0
+
+
+def test_rows_of_one_element_are_held_against_the_scale_of_the_whole_output():
+    """One that cancels to nearly 0 has no scale of its own; a wide row has."""
+    truth = torch.tensor([[3.0], [-4.0], [1e-4]], dtype=torch.float64)
+    output = truth + torch.tensor([[0.0], [0.0], [1e-3]])
+    assert errors_of(output, truth).max_error == pytest.approx(1e-3 / (1e-4 + (25 / 3) ** 0.5))
+    wide = torch.full((2, 8), 2.0, dtype=torch.float64)
+    wide[1] = 1e-4
+    assert errors_of(wide + 1e-4, wide).max_error == pytest.approx(0.5)
