@@ -71,13 +71,23 @@ class Bench:
     """Calls in turn over the copies of a rotation, with a ring of outputs."""
 
     def __init__(
-        self, subject: Subject, call: Call, rotation: Rotation, period_us: float, host_us: float
+        self,
+        subject: Subject,
+        call: Call,
+        rotation: Rotation,
+        period_us: float,
+        host_us: float,
+        *,
+        sample_calls: int = 1,
     ) -> None:
         context = subject.context
         self.call = call
         self.rotation = rotation
         self.device = context.device
         self.period_us = period_us
+        self.sample_calls = sample_calls
+        """N of our own slope: others take as many, since a longer burst of a large product is
+        another thing to the GPU's power."""
         self._host_us = host_us
         self._l2 = context.cache_bytes
         self._clean: torch.Tensor | None = None

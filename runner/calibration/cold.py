@@ -46,7 +46,8 @@ def on_gpu(subject: Subject) -> Row:
         clock = device_clock(subject, call, warm=True)
         found = periods(clock, subject)
         host = clock.host_us(subject.name) or 50.0
-        made.append(Bench(subject, call, clock.rotation, found["cold_us"]["median"], host))
+        period = found["cold_us"]["median"]
+        made.append(Bench(subject, call, clock.rotation, period, host))
         return {"period_cold_us": found["cold_us"], "period_warm_us": found["warm_us"]}
 
     if not filled.attempt(OURS, ours):

@@ -65,7 +65,16 @@ def timed(subject: Subject, paths: dict[str, str]) -> Filled:
         clock = device_clock(subject, call, warm=False)
         found = periods(clock, subject)
         host, period = clock.host_us(subject.name), found["cold_us"]
-        made.append(Bench(subject, call, clock.rotation, period["median"], host or HOST_US))
+        made.append(
+            Bench(
+                subject,
+                call,
+                clock.rotation,
+                period["median"],
+                host or HOST_US,
+                sample_calls=clock.per_sample[subject.name],
+            )
+        )
         return {"period_us": period, "host_us": host, "sm_mhz": found["sm_mhz"]}
 
     if not filled.attempt(OURS, ours):

@@ -2,7 +2,7 @@
 the profiler's device timestamps. All cold, as our period is."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -15,9 +15,6 @@ from .subjects import Absent, middle
 
 Stamp = Callable[[torch.Tensor, int], None]
 
-STAMPED_US = 1000.0
-"""Calls between two stamps span this much where they may: the clock ticks in up to 1 us."""
-
 REPEATS = 20
 SLOPES = 15
 TRACED = 20
@@ -27,21 +24,21 @@ SECONDS = 0.6
 """Device time that one instrument may take of a subject; long calls are repeated less."""
 
 COPIES = (1, 2, 4, 8, 16, 32, 64)
-"""Calls in a graph."""
+LINE = 5
+"""Calls in a graph, and how often each is replayed for the line over copies."""
 
-REPLAY_US = 100_000.0
-BURST_US = 4_000.0
-"""The longest graph that is replayed, and the longest whose slope counts: a longer burst of a
-large product runs into the power limit, which the period's short runs do not."""
+REPLAY_US = 20_000.0
+"""The longest graph that is replayed for the line over copies, which comes after the slope: such
+bursts of a large product run into the power limit."""
 
 
 def stamp_us(bench: Bench, stamp: Stamp) -> dict[str, Any]:
-    """`stamp_us`: the slope (T_2N - T_N) / N between %globaltimer stamps around N and 2N calls."""
+    """`stamp_us`: the slope (T_2N - T_N) / N between %globaltimer stamps around N and 2N calls,
+    N as in our own slope. The timer ticks in up to 1 us; the median of many slopes does not."""
     slots = torch.zeros(2, dtype=torch.int64, device=bench.device)
     stamp(slots, 0)  # compiled and loaded before the queue is held
     bench.synchronize()
-    wanted = max(1, math.ceil(STAMPED_US / bench.period_us))
-    count = min(wanted, bench.rotation.most_calls // 2)
+    count = bench.sample_calls
 
     def total(calls: int) -> float:
         def fill() -> None:
@@ -91,39 +88,44 @@ def event_unheld_us(bench: Bench) -> dict[str, Any]:
 
 
 def graph_us(bench: Bench) -> dict[str, Any]:
-    """`graph_us`: the slope over calls in a graph; `graph_copies`: [calls, us of one replay];
-    `nodes` and `node_kinds` of one call. Raises Uncapturable where there is no graph."""
-    graphs = _graphs(bench)
-    totals: dict[int, list[float]] = {count: [] for count in graphs}
-    for graph in graphs.values():  # the first replay uploads the graph
-        graph.replay()
-    for _ in range(_repeats(sum(graphs) * bench.period_us, SLOPES)):
-        for count, graph in graphs.items():
-            bench.read_flush()  # every replay starts at the same copy
-            totals[count].append(bench.between_events(graph.replay, 300.0))
-    two = max(c for c in graphs if c <= 2 or c * bench.period_us <= BURST_US)
+    """`graph_us`: the slope over calls in a graph, about as many as in our own slope;
+    `graph_copies`: [calls, us of one replay]; `nodes` and `node_kinds` of one call. Raises
+    Uncapturable where there is no graph."""
+    two = min(COPIES[1:], key=lambda count: abs(math.log(count / (2 * bench.sample_calls))))
     one = two // 2
-    slopes = [(b - a) / (two - one) for a, b in zip(totals[one], totals[two], strict=True)]
-    kinds = graphs[1].nodes
+    pool = torch.cuda.graph_pool_handle()
+    graphs = _graphs(bench, (one, two), pool)
+    slopes = []
+    for _ in range(_repeats((one + two) * bench.period_us, SLOPES)):
+        first = _replay_us(bench, graphs[one])
+        slopes.append((_replay_us(bench, graphs[two]) - first) / (two - one))
+    rest = [c for c in COPIES if c <= two or c * bench.period_us <= REPLAY_US]
+    graphs |= _graphs(bench, [c for c in rest if c not in graphs], pool)
+    totals = {c: middle([_replay_us(bench, graphs[c]) for _ in range(LINE)]) for c in rest}
+    kinds = {kind: n // two for kind, n in graphs[two].nodes.items()}
     return {
         "graph_us": over(slopes),
-        "graph_copies": [[count, round(middle(us), 3)] for count, us in totals.items()],
+        "graph_copies": [[count, round(us, 3)] for count, us in totals.items()],
         "graph_slope": [one, two],
         "nodes": sum(kinds.values()),
-        "node_kinds": dict(kinds),
+        "node_kinds": kinds,
     }
 
 
-def _graphs(bench: Bench) -> dict[int, Captured]:
-    pool = torch.cuda.graph_pool_handle()
+def _replay_us(bench: Bench, graph: Captured) -> float:
+    bench.read_flush()  # every replay starts at the same copy
+    return bench.between_events(graph.replay, 300.0)
+
+
+def _graphs(bench: Bench, counts: Sequence[int], pool: Any) -> dict[int, Captured]:
     made: dict[int, Captured] = {}
-    for count in COPIES:
-        if count > 2 and count * bench.period_us > REPLAY_US:
-            break
+    for count in counts:
         made[count] = capture(
             bench.call, bench.rotation.copies, count, bench.slots, bench.device, pool=pool
         )
         made[count].outputs.clear()  # the next graph may write to the same memory
+        made[count].replay()  # the first one uploads the graph
+    bench.synchronize()
     return made
 
 

@@ -127,7 +127,7 @@ def _able(device: torch.device) -> bool:
     """Whether this process still captures, draws random numbers and gives memory back."""
     try:
         torch.cuda.synchronize(device)
-        x = torch.zeros(1024, device=device).normal_()
+        x = torch.zeros(1024, device=device)
         graph = torch.cuda.CUDAGraph()
         stream = torch.cuda.Stream(device)
         torch.cuda.synchronize(device)
@@ -138,9 +138,11 @@ def _able(device: torch.device) -> bool:
             finally:
                 graph.capture_end()
         graph.replay()
+        # a capture that ends well also frees the generator, which the failed one left captured
+        x.normal_()
         torch.cuda.synchronize(device)
         torch.cuda.empty_cache()
-        return bool((y == 1).all())
+        return bool((y == 1).all()) and bool(x.any())
     except Exception:
         return False
 

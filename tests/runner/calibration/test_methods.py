@@ -49,7 +49,9 @@ def bench(call, elements=LONG):
     made = subject(elements)
     clock = device_clock(made, call, warm=False)
     period = periods(clock, made)["cold_us"]["median"]
-    return Bench(made, call, clock.rotation, period, clock.host_us("it")), period
+    calls = clock.per_sample["it"]
+    host = clock.host_us("it")
+    return Bench(made, call, clock.rotation, period, host, sample_calls=calls), period
 
 
 def stamp():
