@@ -2,17 +2,18 @@
 
 from typing import Any
 
+from ..worker.device_clock import DeviceClock
 from ..worker.evidence import warm_profiler
 from ..worker.host_clock import HostClock
 from ..worker.load import resolve
 from . import methods
 from .bench import Bench, device_clock, periods
 from .request import Report, Request, over
-from .subjects import Absent, Filled, Subject, subjects
+from .subjects import Absent, Filled, Subject, middle, subjects
 
 OURS = ("period_us", "host_us", "sm_mhz")
-STAMPS = ("stamp_us", "stamp_calls")
-GRAPH = ("graph_us", "graph_copies", "graph_slope", "nodes", "node_kinds")
+STAMPS = ("stamp_us", "stamp_events_us", "stamp_calls")
+GRAPH = ("graph_us", "graph_period_us", "graph_copies", "graph_slope", "nodes", "node_kinds")
 TRACE = ("busy_us", "span_us", "launches", "traced_calls")
 DEVICE = (*OURS, *STAMPS, *GRAPH, "event_us", "event_unheld_us", *TRACE)
 
@@ -59,10 +60,12 @@ def timed(subject: Subject, paths: dict[str, str]) -> Filled:
     filled = Filled(row=subject.row())
     filled.absent(TRACE, "not traced yet")
     made: list[Bench] = []
+    clocks: list[DeviceClock] = []
 
     def ours() -> dict[str, Any]:
         call = subject.call()
         clock = device_clock(subject, call, warm=False)
+        clocks.append(clock)
         found = periods(clock, subject)
         host, period = clock.host_us(subject.name), found["cold_us"]
         made.append(
@@ -86,7 +89,11 @@ def timed(subject: Subject, paths: dict[str, str]) -> Filled:
     filled.attempt(("event_us",), lambda: methods.event_us(bench))
     filled.attempt(("event_unheld_us",), lambda: methods.event_unheld_us(bench))
     filled.attempt(STAMPS, lambda: methods.stamp_us(bench, _stamp(paths)))
-    filled.attempt(GRAPH, lambda: methods.graph_us(bench))
+
+    def period() -> float:
+        return middle(clocks[0].block(subject.name, "cold", 0, 0).samples_us)
+
+    filled.attempt(GRAPH, lambda: methods.graph_us(bench, period))
     return filled
 
 

@@ -34,21 +34,22 @@ bursts of a large product run into the power limit."""
 
 def stamp_us(bench: Bench, stamp: Stamp) -> dict[str, Any]:
     """`stamp_us`: the slope (T_2N - T_N) / N between %globaltimer stamps around N and 2N calls,
-    N as in our own slope. The timer ticks in up to 1 us; the median of many slopes does not."""
+    N as in our own slope; `stamp_events_us`: the slope between events around the very same calls.
+    The timer ticks in up to 1 us; the median of many slopes does not."""
     slots = torch.zeros(2, dtype=torch.int64, device=bench.device)
     stamp(slots, 0)  # compiled and loaded before the queue is held
     bench.synchronize()
     count = bench.sample_calls
 
-    def total(calls: int) -> float:
+    def total(calls: int) -> tuple[float, float]:
         def fill() -> None:
             stamp(slots, 0)
             bench.calls(calls)
             stamp(slots, 1)
 
-        bench.held(fill, bench.host_guess(calls + 2))
+        events = bench.between_events(fill, bench.host_guess(calls + 2))
         first, last = slots.tolist()
-        return (last - first) / 1e3
+        return (last - first) / 1e3, events
 
     while True:
         try:
@@ -58,11 +59,16 @@ def stamp_us(bench: Bench, stamp: Stamp) -> dict[str, Any]:
             if count == 1:
                 raise
             count //= 2  # the stream's queue is full before all launches are in
-    slopes = []
+    stamps, events = [], []
     for _ in range(_repeats(3 * count * bench.period_us, SLOPES)):
-        one = total(count)
-        slopes.append((total(2 * count) - one) / count)
-    return {"stamp_us": over(slopes), "stamp_calls": count}
+        one, two = total(count), total(2 * count)
+        stamps.append((two[0] - one[0]) / count)
+        events.append((two[1] - one[1]) / count)
+    return {
+        "stamp_us": over(stamps),
+        "stamp_events_us": over(events),
+        "stamp_calls": count,
+    }
 
 
 def event_us(bench: Bench) -> dict[str, Any]:
@@ -87,16 +93,17 @@ def event_unheld_us(bench: Bench) -> dict[str, Any]:
     return {"event_unheld_us": over(found)}
 
 
-def graph_us(bench: Bench) -> dict[str, Any]:
-    """`graph_us`: the slope over calls in a graph, about as many as in our own slope;
-    `graph_copies`: [calls, us of one replay]; `nodes` and `node_kinds` of one call. Raises
-    Uncapturable where there is no graph."""
+def graph_us(bench: Bench, period: Callable[[], float]) -> dict[str, Any]:
+    """`graph_us`: the slope over calls in a graph, about as many as in our own slope, and
+    `graph_period_us`: our own, taken in turn with it; `graph_copies`: [calls, us of one replay];
+    `nodes` and `node_kinds` of one call. Raises Uncapturable where there is no graph."""
     two = min(COPIES[1:], key=lambda count: abs(math.log(count / (2 * bench.sample_calls))))
     one = two // 2
     pool = torch.cuda.graph_pool_handle()
     graphs = _graphs(bench, (one, two), pool)
-    slopes = []
+    slopes, periods = [], []
     for _ in range(_repeats((one + two) * bench.period_us, SLOPES)):
+        periods.append(period())
         first = _replay_us(bench, graphs[one])
         slopes.append((_replay_us(bench, graphs[two]) - first) / (two - one))
     rest = [c for c in COPIES if c <= two or c * bench.period_us <= REPLAY_US]
@@ -105,6 +112,7 @@ def graph_us(bench: Bench) -> dict[str, Any]:
     kinds = {kind: n // two for kind, n in graphs[two].nodes.items()}
     return {
         "graph_us": over(slopes),
+        "graph_period_us": over(periods),
         "graph_copies": [[count, round(us, 3)] for count, us in totals.items()],
         "graph_slope": [one, two],
         "nodes": sum(kinds.values()),
@@ -134,12 +142,12 @@ def traced(bench: Bench) -> dict[str, Any]:
 
     A span has a value only where the queue was held: else it would hold host time.
     """
-    copies = bench.rotation.copies
     bench.forget_outputs()  # the memory goes to the outputs of the traced calls
+    copies = bench.rotation.after_a_lap(bench.call, TRACED)
     calls, held = record(
         bench.call,
-        [copies[k % len(copies)] for k in range(TRACED)],
-        flush=bench.read_flush,
+        copies,
+        flush=bench.rotation.before_run,
         host_us=max(200.0, bench.host_guess(1)),
         keep=bench.slots,
     )

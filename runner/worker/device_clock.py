@@ -140,8 +140,8 @@ class DeviceClock:
         self._streams.prepare(name)
         if reason := work_outside(lambda: call(*inputs), self._device):
             raise OutsideWork(f"{name}: {reason}")
-        # a first guess at the period, from the events around a few calls
-        elapsed, _ = self._run(name, 4, "warm" if "warm" in self.states else "cold")
+        # a first guess at the period, warm: cold calls would still be given their memory
+        elapsed = min(self._streams.run(name, 4, cold=False)[0] for _ in range(3))
         wanted = max(1, math.ceil(self._protocol.sample_us / max(elapsed / 4, 0.5)))
         self.per_sample[name] = min(wanted, self._rotation.most_calls // 2)
         while self.per_sample[name] > 1 and not self._can_hold(name):
@@ -214,7 +214,10 @@ class DeviceClock:
         all_held = True
         for _ in range(self._protocol.samples):
             one, held_one = self._run(name, count, state)
+            # the same copies first, where they are cold again: their place in memory cancels too
+            self._rotation.rewind(count)
             two, held_two = self._run(name, 2 * count, state)
+            self._rotation.skip()
             all_held = all_held and held_one and held_two
             samples.append((two - one) / count)
         return tuple(samples), all_held

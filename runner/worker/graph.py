@@ -15,6 +15,10 @@ from .inputs import Inputs, clone, refill, tensors
 Call = Callable[..., Any]
 
 
+WORK = ("kernel", "memcpy")
+"""Nodes of which a graph must hold one. A fill alone is no work that anyone times."""
+
+
 class Uncapturable(Exception):  # noqa: N818 - a reason with a name, not an error of ours
     """Why calls cannot become a graph. `harmed`: this process can capture no more either."""
 
@@ -25,7 +29,7 @@ class Uncapturable(Exception):  # noqa: N818 - a reason with a name, not an erro
 
 
 class EmptyGraph(Uncapturable):
-    """A graph without a kernel node: what was captured did no work."""
+    """A graph without a kernel or a copy: what was captured did no work."""
 
 
 @dataclass(slots=True)
@@ -89,11 +93,11 @@ def capture(
         del graph
         raise Uncapturable(reason, harmed=not _able(device)) from failure
     nodes = dict(graph_nodes(graph.raw_cuda_graph()))
-    if not nodes.get("kernel"):
+    if not any(nodes.get(kind) for kind in WORK):
         held = ", ".join(f"{n} {kind}" for kind, n in nodes.items()) or "nothing"
         raise EmptyGraph(
-            f"the graph of {count} calls holds no kernel: {held}. Their work was done before, or "
-            "on a stream that the capture does not follow"
+            f"the graph of {count} calls holds no {' and no '.join(WORK)}: {held}. Their work was "
+            "done before, or on a stream that the capture does not follow"
         )
     graph.instantiate()
     return Captured(graph=graph, nodes=nodes, outputs=ring)

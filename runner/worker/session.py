@@ -20,6 +20,7 @@ from .failure import classify
 from .gate import Gate
 from .load import bind, forget_compiled, tuning_of
 from .ranges import Ranges
+from .rotation import Rotation, places
 
 PROFILERS = (
     "NSYS_PROFILING_SESSION_ID",
@@ -135,21 +136,26 @@ class Session:
             warm_profiler()
             self._profiler_warm = True
         forget_compiled()
-        seed = experiment.seed + cell.workload.seed + 5
-        copies = [Gate.draw(context, cell, seed + k) for k in range(max(1, experiment.trace.calls))]
+        named = Gate.named(context, cell, experiment.seed + cell.workload.seed + 5)
+        rotation = Rotation(
+            tuple(named.values()),
+            device=context.device,
+            cache_bytes=context.cache_bytes,
+            free_memory=context.free_memory(),
+            warm=set(places(experiment.warm_inputs, named).values()),
+        )
         call = bind(experiment, name, context.arguments(cell), context.kind)
-        clean = torch.ones(3 * context.cache_bytes // 4, device=context.device)
         with torch.no_grad(), context.ranges.step(cell.index, cell.id, name, "trace"):
             for _ in range(3):
-                call(*copies[0])
+                call(*rotation.copies[0])
             context.synchronize()
             evidence = trace(
                 call,
-                copies,
+                rotation.after_a_lap(call, max(1, experiment.trace.calls)),
                 cell_id=cell.id,
                 implementation=name,
                 own_language=experiment.kernel.implementations[name].language,
-                flush=clean.sum,
+                flush=rotation.before_run,
                 host_us=200.0,
             )
         torch.cuda.empty_cache()

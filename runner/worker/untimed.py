@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 import torch
 
 TAIL_US = 60.0
-"""A device-wide synchronise costs the host 10 to 40 us after work of some milliseconds; beyond
-this, and thrice one after as much work within the stream, the device was still at work."""
+"""A device-wide synchronise costs the host 10 to 40 us after work of some milliseconds; so
+much longer than after as much work within the stream, the device was still at work."""
 
 
 LONG_S = 0.01
@@ -31,7 +31,7 @@ def outside(tails: Sequence[float], within: Sequence[float]) -> str:
     stream every time.
     """
     tail, usual = min(tails), sorted(within)[len(within) // 2]
-    if tail <= max(TAIL_US, 3 * usual):
+    if tail <= usual + TAIL_US:
         return ""
     return (
         f"work outside the timed stream: the device worked on for {tail:.4g} us after the last "

@@ -58,11 +58,11 @@ def test_times_come_as_intervals_or_numbers_and_a_missing_one_stays_missing():
     ],
 )
 def test_a_period_and_the_slope_between_stamps(period, stamp, outcome):
-    assert verdict("period vs stamp", period_us=period, stamp_us=stamp) == outcome
+    assert verdict("period vs stamp", stamp_events_us=period, stamp_us=stamp) == outcome
 
 
 def test_what_is_too_short_is_shown_all_the_same():
-    check = found(judge_ladder([row(period_us=2.0, stamp_us=4.0)]), "period vs stamp")
+    check = found(judge_ladder([row(stamp_events_us=2.0, stamp_us=4.0)]), "period vs stamp")
     assert "2 us against 4 us (-50.00%)" in check.seen
     assert "below 5 us" in check.reason
 
@@ -70,13 +70,13 @@ def test_what_is_too_short_is_shown_all_the_same():
 def test_a_missing_time_is_not_measured_with_the_rows_own_reason():
     (missing,) = [
         c
-        for c in judge_ladder([row(period_us=9.0, reasons={"stamp_us": "no compiler"})])
+        for c in judge_ladder([row(stamp_events_us=9.0, reasons={"stamp_us": "no compiler"})])
         if c.name == "period vs stamp"
     ]
     assert missing.verdict is Agreement.not_measured
     assert missing.reason == "stamp_us: no compiler"
     neither = found(judge_ladder([row()]), "period vs stamp")
-    assert neither.reason == "period_us: absent; stamp_us: absent"
+    assert neither.reason == "stamp_events_us: absent; stamp_us: absent"
 
 
 @pytest.mark.parametrize(
@@ -134,23 +134,23 @@ def test_a_period_holds_the_whole_work(period, busy, outcome):
 
 
 def test_a_graph_within_two_percent_agrees_whatever_the_gap():
-    checks = judge_ladder([row(period_us=100.0, graph_us=99.0)])
+    checks = judge_ladder([row(graph_period_us=100.0, graph_us=99.0)])
     assert found(checks, "period vs graph").verdict is Agreement.agrees
 
 
 @pytest.mark.parametrize(
     ("values", "outcome"),
     [
-        ({"period_us": 11.0, "graph_us": 10.0, "launches": 2, "busy_us": 9.0}, "explained"),
-        ({"period_us": 14.0, "graph_us": 10.0, "launches": 2, "busy_us": 9.0}, "explained"),
+        ({"graph_period_us": 11.0, "graph_us": 10.0, "launches": 2, "busy_us": 9.0}, "explained"),
+        ({"graph_period_us": 14.0, "graph_us": 10.0, "launches": 2, "busy_us": 9.0}, "explained"),
         # more than two us a launch, or the other way
-        ({"period_us": 14.2, "graph_us": 10.0, "launches": 2, "busy_us": 9.0}, "differs"),
-        ({"period_us": 9.0, "graph_us": 10.0, "launches": 2, "busy_us": 9.0}, "differs"),
+        ({"graph_period_us": 14.2, "graph_us": 10.0, "launches": 2, "busy_us": 9.0}, "differs"),
+        ({"graph_period_us": 9.0, "graph_us": 10.0, "launches": 2, "busy_us": 9.0}, "differs"),
         # a graph that is shorter than the work lost some of it
-        ({"period_us": 11.0, "graph_us": 10.0, "launches": 2, "busy_us": 10.5}, "differs"),
+        ({"graph_period_us": 11.0, "graph_us": 10.0, "launches": 2, "busy_us": 10.5}, "differs"),
         # nothing is explained by what nobody saw
-        ({"period_us": 11.0, "graph_us": 10.0, "launches": None, "busy_us": 9.0}, "differs"),
-        ({"period_us": 11.0, "graph_us": 10.0, "launches": 2}, "differs"),
+        ({"graph_period_us": 11.0, "graph_us": 10.0, "launches": None, "busy_us": 9.0}, "differs"),
+        ({"graph_period_us": 11.0, "graph_us": 10.0, "launches": 2}, "differs"),
     ],
 )
 def test_gaps_explain_a_graph_that_holds_the_work_and_is_shorter_than_the_stream(values, outcome):
@@ -158,7 +158,7 @@ def test_gaps_explain_a_graph_that_holds_the_work_and_is_shorter_than_the_stream
 
 
 def test_what_explains_is_said():
-    each = row(period_us=11.0, graph_us=10.0, launches=2, busy_us=9.0)
+    each = row(graph_period_us=11.0, graph_us=10.0, launches=2, busy_us=9.0)
     check = found(judge_ladder([each]), "period vs graph")
     assert check.reason == (
         "2 launches, each 0.50 us further apart in a stream than in a graph; busy is 9 us"
@@ -211,3 +211,18 @@ def test_the_limits_are_shares_and_microseconds():
     assert agreement.BUSY_NSYS == (0.02, 2.0)
     assert agreement.BUSY_NCU == (0.05, 20.0)
     assert agreement.PERIOD_STAMP == agreement.PERIOD_GRAPH == (0.02, 5.0)
+
+
+def test_what_ncu_adds_to_the_smallest_kernel_explains_as_much_a_launch():
+    small = row(cell="N1-fp32", busy_us=1.0)
+    traced = [outside("ncu", 2.0, cell="N1-fp32"), outside("ncu", 25.7)]
+    checks = judge_ladder([small, row(busy_us=24.3)], traced)
+    check = next(c for c in checks if c.name == "busy vs ncu" and c.subject.startswith("N1024"))
+    assert check.verdict is Agreement.explained
+    assert check.reason == (
+        "ncu adds 1.00 us to the smallest kernel; less that for 1 launches it is 24.7 us"
+    )
+    traced[1] = outside("ncu", 27.0)
+    checks = judge_ladder([small, row(busy_us=24.3)], traced)
+    check = next(c for c in checks if c.name == "busy vs ncu" and c.subject.startswith("N1024"))
+    assert check.verdict is Agreement.differs

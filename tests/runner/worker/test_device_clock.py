@@ -158,7 +158,7 @@ def test_without_nvml_the_monitor_says_why_and_reads_nothing():
         ([900.0, 950.0, 7.0], [6.0, 8.0], False),
         ([80.0] * 5, [40.0] * 5, False),  # a slow host
         ([38.7] * 5, [11.0] * 5, False),  # as seen on an H200 after a copy of 1 GiB
-        ([61.0] * 5, [11.0] * 5, True),
+        ([72.0] * 5, [11.0] * 5, True),
     ],
 )
 def test_work_that_outlasts_the_last_event_is_outside_the_stream(tails, within, found):

@@ -12,6 +12,10 @@ DEVICE = torch.device("cuda", 0)
 L2 = 60 << 20
 
 
+def one(x):
+    return x * 2
+
+
 def two(x):
     return x * 2 * 3
 
@@ -44,7 +48,7 @@ def test_what_cannot_be_captured_says_why_and_the_next_capture_is_unharmed(sync)
 def test_a_graph_without_a_kernel_is_an_error():
     x = torch.randn(4096, device=DEVICE)
     kept = x * 2
-    with pytest.raises(EmptyGraph, match="holds no kernel: nothing"):
+    with pytest.raises(EmptyGraph, match="holds no kernel and no memcpy: nothing"):
         capture(lambda x: kept, [(x,)], 3, 1, DEVICE)
 
 
@@ -93,7 +97,7 @@ def test_a_graph_has_its_own_slope_beside_that_of_the_stream():
     """T03: L2 is read full before a replay, and that is in no time: a copy of 64 KiB stays small
     against the reading, which takes tens of us."""
     x = torch.randn(16 << 10, device=DEVICE)
-    made = clock({"one": lambda x: x.clone(), "two": two}, (x,))
+    made = clock({"one": one, "two": two}, (x,))
     assert made.states == ("graph cold", "graph warm", "cold")
     for name in ("one", "two"):
         made.prepare(name)

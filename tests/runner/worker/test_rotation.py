@@ -57,3 +57,31 @@ def test_warm_inputs_are_named_as_make_inputs_names_them():
 
 def test_released_copies_are_the_first_and_the_last():
     assert len(rotation(torch.ones(1024)).release()) == 2
+
+
+def test_a_run_of_twice_the_calls_begins_with_the_same_copies_where_they_are_cold_again():
+    large = rotation(torch.ones(1 << 17))  # half a megabyte against a cache of a tenth
+    assert large.count == 4
+    _, one = large.take(1)
+    large.rewind(1)
+    _, two = large.take(2)
+    large.skip()
+    _, later = large.take(1)
+    assert (one, two, later) == (0, 0, 3)
+    small = rotation(torch.ones(1024))
+    small.take(10)
+    small.rewind(10)  # 40 kB would still be in the cache
+    assert small.take(1)[1] == 10
+
+
+def test_large_inputs_have_several_places_where_memory_allows():
+    assert rotation(torch.ones(1 << 17), free=1 << 21).count == 2
+    assert rotation(torch.ones(1 << 17), free=1 << 19).count == 1
+
+
+def test_after_a_lap_every_copy_was_used_and_the_next_ones_follow():
+    made = rotation(torch.ones(1 << 17))
+    seen = []
+    chosen = made.after_a_lap(lambda x: seen.append(x.data_ptr()), 6)
+    assert len(set(seen)) == 4
+    assert [copy[0].data_ptr() for copy in chosen] == [*seen, *seen[:2]]
