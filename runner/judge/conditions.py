@@ -1,9 +1,18 @@
 """What two records must share before the one's time may be held against the other's. Pure."""
 
-from ..records import Record
+import json
+from collections.abc import Sequence
+
+from ..records import Job, Record
+
+CONDITIONS = ("distribution:", "device:", "headline:", "state:", "timer:", "clocks:", "SM clock:")
+"""What is no part of a question, and yet decides a time."""
 
 PRECISION_RATIO = 16.0
 """tf32 keeps 13 bits less than fp32: an rms error this many times another's is another mode."""
+
+CLOCK_RATIO = 1.03
+"""Clocks further apart than this are no longer alike."""
 
 ROUGH = 2.0**-16
 """An rms error below this is full fp32's, whatever the ratio."""
@@ -31,6 +40,17 @@ def _rms(record: Record) -> float:
     return record.correctness.rms_error if record.correctness else 0.0
 
 
+def other_clock(one: Record, other: Record) -> str:
+    """How far apart the SM clocks of two times are; '' within CLOCK_RATIO, or where one is not
+    known. At the power limit that is what the work left, and still to be known beside a ratio."""
+    if one.timing is None or other.timing is None:
+        return ""
+    ours, theirs = one.timing.sm_mhz, other.timing.sm_mhz
+    if not ours or not theirs or max(ours, theirs) <= CLOCK_RATIO * min(ours, theirs):
+        return ""
+    return f"SM clock: {ours:.0f} against {theirs:.0f} MHz"
+
+
 def differing(one: Record, other: Record) -> tuple[str, ...]:
     """What two records, of runs of their own, differ in beside what ran: each as `name: the one's
     against the other's`. Their times compare only where nothing is named.
@@ -56,4 +76,31 @@ def differing(one: Record, other: Record) -> tuple[str, ...]:
             (name, getattr(one.timing, name), getattr(other.timing, name))
             for name in ("headline", "state", "timer", "clocks", "threads")
         ]
-    return tuple(f"{name}: {a} against {b}" for name, a, b in pairs if a != b)
+    found = tuple(f"{name}: {a} against {b}" for name, a, b in pairs if a != b)
+    clock = other_clock(one, other)
+    return (*found, clock) if clock else found
+
+
+def apart(jobs: Sequence[Job]) -> tuple[str, ...]:
+    """What else than the question differs between the first of several jobs and the others, over
+    the records of the same implementation and axes: each once. A reader must know it of times
+    that stand side by side."""
+    if not jobs:
+        return ()
+    found: dict[str, None] = {}
+    own = {_who(record): record for record in jobs[0].records}
+    for job in jobs[1:]:
+        for record in job.records:
+            if (first := own.get(_who(record))) is not None:
+                for text in differing(first, record):
+                    if text.startswith(CONDITIONS):
+                        found[text] = None
+    return tuple(found)
+
+
+def _who(record: Record) -> tuple[str, str, str]:
+    return (
+        record.cell.kernel,
+        json.dumps(record.cell.workload.axes, sort_keys=True),
+        record.implementation,
+    )

@@ -6,7 +6,7 @@ from ..records import Comparison, Judgement, Record, Status, Verdict
 from ..schema import Experiment
 from ..statistics import detectable, verdict
 from .claims import judge_claim
-from .conditions import other_precision
+from .conditions import other_clock, other_precision
 from .usable import comparable, launch_limited, paired, ratio, usable
 
 
@@ -41,6 +41,8 @@ def compare(records: Sequence[Record], experiment: Experiment) -> list[Compariso
             reached, note = Verdict.undecided, limited
         if precision := other_precision(record, base, tf32=experiment.dtype.tf32):
             reached, note = Verdict.undecided, precision
+        if clocks := other_clock(base, record):
+            note = "; ".join(part for part in (note, clocks) if part)
         found.append(
             Comparison(
                 cell_id=record.cell.id,

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from ..judge.conditions import apart
 from ..records import Job, Judgement, Record
 from ..results import rows, speedup_geomean
 from ..spent import overhead
@@ -43,6 +44,8 @@ def side_by_side(jobs: Sequence[Job]) -> Iterator[str]:
                 means.append(f"{name} {number(mean, 3)}x" + (f" of {count}" * (count < total)))
         claim = f"claim {job.judgement.claim.verdict}" if job.judgement.claim else ""
         yield "  ".join(part for part in (" ".join(varied), ", ".join(means), claim) if part)
+    for text in apart(jobs):
+        yield f"note: the jobs' times stand under other conditions, {text}"
 
 
 def job_json(job: Job) -> dict[str, Any]:

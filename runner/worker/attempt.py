@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..records import TIMED, Cell, Correctness, Cost, Record, Status, Sustained, Timing
-from ..schema import Compile, Language
+from ..schema import Compile, Implementation, Language
 from .clock_rules import labels
 from .context import Context
 from .locked import off_lock
@@ -13,6 +13,24 @@ from .rounds import Sampled
 from .timing import Clock, late, timing_of
 
 Call = Callable[..., Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Built:
+    """What was compiled while the implementations of a cell were timed: graphs of torch.compile,
+    and kernels in Triton's cache on disk."""
+
+    graphs: int = 0
+    kernels: int = 0
+
+    def of(self, implementation: Implementation) -> str:
+        """Why the times of this implementation hold compiling; '' where they cannot. Whose it was
+        is not known: it is charged to everyone who compiles that way."""
+        if self.graphs and implementation.compile is not Compile.none:
+            return f"torch.compile ran {self.graphs} times during timing"
+        if self.kernels and implementation.language is Language.triton:
+            return f"Triton compiled {self.kernels} kernels during timing"
+        return ""
 
 
 @dataclass(slots=True)
@@ -52,16 +70,15 @@ class Attempt:
         clock: Clock,
         sampled: Sampled,
         stopped: str,
-        recompiled: int,
+        built: Built,
         sustained: Sustained | str = "",
     ) -> None:
         """Takes in the sampled blocks as the timing, or says why they are no time."""
         self.timing = timing_of(self.name, context, clock, sampled, stopped, sustained)
-        compiled = context.experiment.kernel.implementations[self.name].compile
         not_held = late(sampled.blocks)
         faulty, too_many = labels(sampled.blocks)
-        if recompiled and compiled is not Compile.none:
-            self.fail(Status.invalid, f"torch.compile ran {recompiled} times during timing", "time")
+        if reason := built.of(context.experiment.kernel.implementations[self.name]):
+            self.fail(Status.invalid, reason, "time")
         elif not_held * 2 > len(sampled.blocks):
             reason = f"host-limited: queue not held in {not_held} of {len(sampled.blocks)} blocks"
             self.fail(Status.invalid, reason, "time")

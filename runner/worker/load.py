@@ -6,6 +6,7 @@ goes wrong while loading is the implementation's own fault.
 
 import importlib
 import importlib.util
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -104,6 +105,18 @@ def graphs_compiled() -> int:
     """How many graphs torch.compile has made in this process."""
     dynamo = sys.modules.get("torch._dynamo.utils")  # its import takes seconds: not for a count
     return dynamo.counters["stats"]["unique_graphs"] if dynamo is not None else 0
+
+
+def kernels_built() -> int:
+    """How many kernels Triton's cache on disk holds: one more is one that was just compiled.
+
+    Its folder is this GPU's own, and nobody else compiles for it while this process times."""
+    folder = os.environ.get("TRITON_CACHE_DIR", "")
+    try:
+        with os.scandir(folder) as entries:
+            return sum(1 for _ in entries)
+    except OSError:
+        return 0
 
 
 def forget_compiled() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from ..records import Block, Cell, Status, Sustained
 from ..schema import Device
 from ..statistics import median_interval
-from .attempt import Attempt
+from .attempt import Attempt, Built
 from .context import Context
 from .device_clock import DeviceClock
 from .device_state import DeviceMonitor
@@ -17,7 +17,7 @@ from .failure import Poisoned, classify
 from .gate import Gate
 from .graph import EmptyGraph, Uncapturable
 from .host_clock import HostClock
-from .load import graphs_compiled
+from .load import graphs_compiled, kernels_built
 from .rotation import places
 from .rounds import Sampled, run_rounds
 from .sustained import sustain
@@ -52,12 +52,12 @@ class Measuring:
         self._attempts = {attempt.name: attempt for attempt in attempts}
         while self._attempts:
             self._at = next(iter(self._attempts))
-            graphs = graphs_compiled()
             try:
                 self._context.announce(self._at, "warmup")
                 clock = self._clock(seed)
                 for name in self._attempts:
                     self._warm_up(clock, name)
+                built = Built(graphs=graphs_compiled(), kernels=kernels_built())
                 sampled, stopped = self._rounds(clock, seed)
                 kept_at_it = {name: self._sustain(clock, name, sampled) for name in self._attempts}
             except NoSlope as reason:
@@ -74,10 +74,12 @@ class Measuring:
                 trace = traceback.format_exc()
                 self._attempts.pop(self._at).fail(*classify(error), "time", trace)
             else:
-                recompiled = graphs_compiled() - graphs
+                late = Built(
+                    graphs=graphs_compiled() - built.graphs, kernels=kernels_built() - built.kernels
+                )
                 for name, attempt in self._attempts.items():
                     attempt.settle(
-                        self._context, clock, sampled[name], stopped, recompiled, kept_at_it[name]
+                        self._context, clock, sampled[name], stopped, late, kept_at_it[name]
                     )
                 self._after_rounds(clock, list(self._attempts.values()))
                 return

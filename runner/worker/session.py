@@ -10,8 +10,7 @@ import torch
 
 from ..records import Cell, Evidence, Record
 from ..schema import Device, Experiment
-from . import environment
-from .ceilings import copy_ceiling
+from . import ceilings, environment
 from .cell import CellRun
 from .context import Announce, Context
 from .device_state import DeviceMonitor
@@ -84,7 +83,7 @@ class Session:
         """Measures what this GPU's memory gives; part of the environment from then on."""
         context = self.context
         if context.kind is Device.cuda:
-            self._ceilings = copy_ceiling(
+            self._ceilings = ceilings.measure(
                 context.experiment.protocol,
                 device=context.device,
                 cache_bytes=context.cache_bytes,
@@ -107,7 +106,9 @@ class Session:
         experiment = self.context.experiment
         experiment = replace(experiment, protocol=replace(experiment.protocol, **limits))
         context = replace(self.context, experiment=experiment, process=process)
-        return CellRun(context, cell, names, self._monitor, progress).run()
+        records = CellRun(context, cell, names, self._monitor, progress).run()
+        datasheet = experiment.target.bandwidth_gbps
+        return [ceilings.within_the_roof(r, self._ceilings, datasheet) for r in records]
 
     def trace(self, cell: Cell, name: str) -> tuple[Evidence, bool]:
         """Evidence of one implementation, and whether this process can go on."""

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 from kernel_lab.runner.judge.claims import judge_claim
-from kernel_lab.runner.judge.conditions import differing
+from kernel_lab.runner.judge.conditions import apart, differing, other_clock
 from kernel_lab.runner.judge.verdicts import compare
-from kernel_lab.runner.records import Cell, ClaimVerdict, Correctness, Verdict, Workload
+from kernel_lab.runner.records import Cell, ClaimVerdict, Correctness, Job, Verdict, Workload
 
 
 def erring(record, rms):
@@ -75,3 +75,43 @@ def test_another_clock_cache_or_timer_is_named_too(made):
         "M: None against 3",
         "dtype: bf16 against fp16",
     )
+
+
+def at(record, mhz):
+    return replace(record, timing=replace(record.timing, sm_mhz=mhz))
+
+
+def test_a_ratio_of_times_at_other_clocks_names_them(made):
+    """T11: the same product at the full clock and at 60 % of it."""
+    base, other = made.record("eager", latency=20.0), made.record("fused", latency=10.0)
+    (found,) = compare([at(base, 1980.0), at(other, 1188.0)], made.experiment())
+    assert found.note == "SM clock: 1980 against 1188 MHz"
+    (found,) = compare([at(base, 1980.0), at(other, 1950.0)], made.experiment())
+    assert found.note == ""
+    assert other_clock(base, at(other, 1188.0)) == ""
+    assert differing(at(base, 1980.0), at(base, 1188.0)) == ("SM clock: 1980 against 1188 MHz",)
+
+
+def job(number, *records):
+    return Job(
+        id=f"s-{number}",
+        folder="",
+        signature="",
+        experiment="e",
+        kernel="k",
+        question="",
+        command="",
+        started="",
+        records=records,
+    )
+
+
+def test_jobs_side_by_side_name_their_other_conditions_once(made):
+    """T13: what a question varies is its own affair; values, clocks and caches are said."""
+    one = made.record("eager", latency=20.0)
+    workload = replace(one.cell.workload, distribution="zeros", dtype="fp16", seed=3)
+    other = at(replace(one, cell=replace(one.cell, workload=workload)), 1188.0)
+    found = apart([job(0, at(one, 1980.0)), job(1, other), job(2, other)])
+    assert found == ("distribution: normal against zeros", "SM clock: 1980 against 1188 MHz")
+    assert apart([job(0, one), job(1, one)]) == ()
+    assert apart([]) == ()

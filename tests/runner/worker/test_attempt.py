@@ -2,8 +2,8 @@ import dataclasses
 
 import pytest
 from kernel_lab.runner.records import Block, DeviceState, Status, Timing
-from kernel_lab.runner.schema import Compile, Distribution
-from kernel_lab.runner.worker.attempt import Attempt
+from kernel_lab.runner.schema import Compile, Distribution, Implementation, Language
+from kernel_lab.runner.worker.attempt import Attempt, Built
 from kernel_lab.runner.worker.rounds import Sampled
 
 
@@ -49,7 +49,7 @@ def sampled(*, held=(True,) * 20, mhz=(1980,) * 20, cold=tuple(10.0 + k for k in
 def settled(lab, blocks, *, recompiled=0, compile_=Compile.none):
     context = lab.context(lab.experiment({"eager": lambda x: x * 2}, compile=compile_))
     attempt = Attempt(name="eager")
-    attempt.settle(context, Clock(), blocks, "after 20 rounds", recompiled)
+    attempt.settle(context, Clock(), blocks, "after 20 rounds", Built(graphs=recompiled))
     return attempt, context
 
 
@@ -136,6 +136,22 @@ def test_a_time_on_unusual_inputs_says_so(lab, distribution, says):
     experiment = lab.experiment({"eager": lambda x: x * 2})
     experiment.distribution = Distribution(distribution)
     attempt = Attempt(name="eager")
-    attempt.settle(lab.context(experiment), Clock(), sampled(), "after 20 rounds", 0)
+    attempt.settle(lab.context(experiment), Clock(), sampled(), "after 20 rounds", Built())
     assert attempt.status is Status.ok
     assert [says in note for note in attempt.timing.notes] == ([True] if says else [])
+
+
+@pytest.mark.parametrize(
+    ("built", "values", "said"),
+    [
+        (Built(kernels=2), {"language": Language.triton}, "Triton compiled 2 kernels"),
+        (Built(kernels=2), {"language": Language.torch}, ""),
+        (Built(graphs=1, kernels=1), {"compile": Compile.default}, "torch.compile ran 1 times"),
+        (Built(), {"language": Language.triton, "compile": Compile.default}, ""),
+    ],
+)
+def test_compiling_while_timed_is_charged_to_who_compiles_that_way(built, values, said):
+    """T07, D11."""
+    found = built.of(Implementation(target="a.b", cost="c", **values))
+    assert found.startswith(said)
+    assert bool(found) == bool(said)

@@ -3,7 +3,6 @@
 import pytest
 import torch
 from kernel_lab.runner.schema import Protocol
-from kernel_lab.runner.worker.ceilings import copy_ceiling
 from kernel_lab.runner.worker.device_clock import DeviceClock
 from kernel_lab.runner.worker.device_state import DeviceMonitor
 from kernel_lab.runner.worker.rotation import MAX_CALLS
@@ -113,35 +112,6 @@ def test_warm_up_and_calls_are_recorded():
     assert count >= 2 * made.per_sample["one"]
     assert seconds >= 5e-3
     assert blocks[0].calls == made.per_sample["one"] <= MAX_CALLS // 2
-
-
-@pytest.mark.gpu
-def test_the_copy_ceiling_is_below_the_datasheet_and_above_half_of_it():
-    found = copy_ceiling(
-        Protocol(name="test", warmup_ms=5.0),
-        device=torch.device("cuda"),
-        cache_bytes=L2,
-        free_memory=40 << 30,
-        monitor=DeviceMonitor(""),
-    )
-    rate = found["copy_gbps"]
-    assert rate["low"] <= rate["median"] <= rate["high"]
-    properties = torch.cuda.get_device_properties(0)
-    if "H200" in properties.name:
-        assert 0.5 * 4800 < rate["median"] < 4800
-
-
-def test_a_ceiling_that_does_not_fit_is_none():
-    assert (
-        copy_ceiling(
-            Protocol(name="test"),
-            device=torch.device("cpu"),
-            cache_bytes=0,
-            free_memory=1 << 30,
-            monitor=DeviceMonitor(""),
-        )
-        is None
-    )
 
 
 def test_without_nvml_the_monitor_says_why_and_reads_nothing():

@@ -4,7 +4,14 @@ from kernel_lab.runner.records import Status
 from kernel_lab.runner.schema import Compile, Device, Implementation
 from kernel_lab.runner.worker import load
 from kernel_lab.runner.worker.failure import classify
-from kernel_lab.runner.worker.load import CannotLoad, bind, resolve, tuning_of, tuning_seconds
+from kernel_lab.runner.worker.load import (
+    CannotLoad,
+    bind,
+    kernels_built,
+    resolve,
+    tuning_of,
+    tuning_seconds,
+)
 
 
 def made(target, **values):
@@ -152,3 +159,12 @@ def test_a_compiled_arm_that_made_no_graph_is_said_to_run_uncompiled():
         load.require_compiled(load.graphs_compiled())
     assert raised.value.status is Status.invalid
     assert "ran uncompiled" in raised.value.reason
+
+
+def test_kernels_that_triton_has_built_are_counted_in_its_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    before = kernels_built()
+    (tmp_path / "a-hash").mkdir()
+    assert kernels_built() - before == 1
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "not made yet"))
+    assert kernels_built() == 0
