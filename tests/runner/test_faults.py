@@ -101,7 +101,8 @@ def test_the_split_of_a_job_adds_up_to_its_wall_time(tmp_path, worker):
     assert done.returncode == 0
     kept = json.loads(Path(jobs[0]["folder"], "job.json").read_text())["seconds"]
     named = {"start workers", "compile and first calls", "check", "warm-up", "sampling", "recheck"}
-    assert {*named, "judge", "filing", "other"} == set(kept)
+    around = {"prepare", "end workers", "judge", "filing", "other"}
+    assert {*named, *around} == set(kept)
     assert all(kept[name] > 0 for name in named)
     assert 0.2 * wall < sum(kept.values()) < wall
 
