@@ -44,10 +44,10 @@ def forgotten(name: str) -> Death:
     return Death(implementation=name, phase="", status=Status.lost, reason=reason)
 
 
-def no_evidence(cell: Cell, name: str, why: str) -> Evidence:
+def no_evidence(cell: Cell, name: str, why: str, tool: str) -> Evidence:
     """What stands in place of a trace that failed."""
     reason = f"no evidence: {why}"
-    return Evidence(tool="torch", cell_id=cell.id, implementation=name, reason=reason)
+    return Evidence(tool=tool, cell_id=cell.id, implementation=name, reason=reason)
 
 
 def skipped(job: str, experiment: Experiment, cell: Cell, skip: Skip) -> Record:

@@ -17,11 +17,13 @@ from pydantic import TypeAdapter
 from .clock_lock import clock_rule
 from .device import Gpu
 from .environment import worker_environment
+from .evidence.gather import PROFILER, evidence_of
 from .folder import JobFolder, finished, read_job
 from .interrupts import Interrupts
 from .judge.stages import mismatch
 from .judge.verdicts import judge
 from .passes import Passes
+from .process import Around
 from .provenance import code_state, signature, source_hash
 from .question.plan import Plan
 from .records import (
@@ -36,7 +38,7 @@ from .records import (
 from .schema import Device, Experiment, Mode, WorkerMode
 from .spent import added, whole
 from .supervisor import Progress, Supervisor, import_together
-from .traced import traceable, traces
+from .traced import tools, traceable
 
 CellDone = Callable[[PlannedCell, Sequence[Record], bool], None]
 """Told of a cell's records; the flag: it was measured before in this process."""
@@ -97,6 +99,7 @@ class JobRun:
         self._cell_done = cell_done
         self._interrupts = interrupts or Interrupts()
         self._supervisors: list[Supervisor] = []
+        self._tools = tools(request.experiment, gpu=request.gpu is not None)
         self._began = time.perf_counter()
 
     def run(self) -> Job:
@@ -138,7 +141,12 @@ class JobRun:
             )
         )
 
-    def _supervisor(self, *, timing: bool = False) -> Supervisor:
+    def _supervisor(
+        self,
+        logs_as: str = "trace",
+        around: Callable[[int], Around] | None = None,
+    ) -> Supervisor:
+        timing = logs_as == "worker"
         request, experiment = self._request, self._request.experiment
         kind = Device.cuda if request.gpu is not None else Device.cpu
         supervisor = Supervisor(
@@ -155,7 +163,8 @@ class JobRun:
             },
             environment=worker_environment(experiment, request.gpu),
             inline=experiment.worker is WorkerMode.inline,
-            logs_as="worker" if timing else "trace",
+            logs_as=logs_as,
+            around=around,
             progress=self._progress,
         )
         self._supervisors.append(supervisor)
@@ -166,7 +175,7 @@ class JobRun:
         does, sleeps through the timing, and is ended by `ends`. None where no trace is wanted."""
         experiment = self._request.experiment
         rule = clock_rule(experiment, self._request.gpu)
-        with rule, self._supervisor(timing=True) as supervisor:
+        with rule, self._supervisor("worker") as supervisor:
 
             def keep(planned: PlannedCell, records: list[Record], again: bool) -> list[Record]:
                 found = [
@@ -184,7 +193,7 @@ class JobRun:
                 return found
 
             tracing = None
-            if self._request.gpu is not None and traces(experiment):
+            if PROFILER in self._tools:
                 tracing = ends.enter_context(self._supervisor())
                 import_together(supervisor, tracing)
             records = Passes(experiment, self._request.plan.cells, supervisor, keep).run()
@@ -198,15 +207,16 @@ class JobRun:
 
     def _trace(self, records: list[Record], tracing: Supervisor | None) -> list[Record]:
         """Evidence for the cells that `trace` chooses; a record that it denies becomes invalid."""
-        if tracing is None:
-            return records
-        by_cell = traceable(self._request.experiment, records)
         settled = {(r.cell.id, r.implementation): r for r in records}
-        for of_cell in by_cell.values():
-            names = [record.implementation for record in of_cell]
-            for evidence in tracing.trace(of_cell[0].cell, names):
-                record = settled[evidence.cell_id, evidence.implementation]
-                settled[evidence.cell_id, evidence.implementation] = self._join(record, evidence)
+        for evidence in evidence_of(
+            self._tools,
+            traceable(self._request.experiment, records),
+            profiling=tracing,
+            start=self._supervisor,
+            folder=self._folder.path / "traces",
+        ):
+            who = evidence.cell_id, evidence.implementation
+            settled[who] = self._join(settled[who], evidence)
         return list(settled.values())
 
     def _join(self, record: Record, evidence: Evidence) -> Record:

@@ -11,10 +11,11 @@ from .device import Gpu, gpus, require_usable, settle
 from .errors import ConfigError
 from .job import Request
 from .judge.claims import check_claim
+from .nsight.tools import NsightError, find
 from .question.plan import plan
 from .question.targets import targets
-from .schema import Device, Experiment, Mode, Submit, Target
-from .traced import check_cells, traces
+from .schema import Device, Experiment, Mode, Submit, Target, WorkerMode
+from .traced import check_cells, tools
 
 
 class Preparer:
@@ -51,7 +52,8 @@ class Preparer:
         if gpu is None:
             _refuse_gpu_words(experiment)
         self._clocks(experiment, target, gpu)
-        if experiment.mode is Mode.profile and (gpu is None or not traces(experiment)):
+        self._tools(experiment, gpu)
+        if experiment.mode is Mode.profile and not tools(experiment, gpu=gpu is not None):
             why = "this job runs on cpu" if gpu is None else "trace is none"
             raise ConfigError(f"mode=profile takes only the evidence passes, and {why}.")
         experiment.target = target
@@ -82,6 +84,21 @@ class Preparer:
         TargetError where it cannot."""
         for probe in self._probes.values():
             probe.result()
+
+    def _tools(self, experiment: Experiment, gpu: Gpu | None) -> None:
+        """Raises ConfigError where a tool that the trace asks for cannot be had here."""
+        for name in tools(experiment, gpu=gpu is not None):
+            if name == "torch":
+                continue
+            if experiment.worker is WorkerMode.inline:
+                raise ConfigError(
+                    f"trace={name} runs around a worker process, and worker=inline has none. "
+                    "Leave one of them out."
+                )
+            try:
+                find(name)
+            except NsightError as error:
+                raise ConfigError(f"trace={name}: {error}.") from error
 
     def _clocks(self, experiment: Experiment, target: Target, gpu: Gpu | None) -> None:
         """Raises ConfigError where the SM clock cannot be locked as the protocol asks."""

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -27,16 +29,36 @@ _TAIL = 4096
 
 _START_LIMIT_S = 120.0
 
+_STOP_S = 2.0
+"""How long a worker that was asked to stop may take."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Around:
+    """A tool that a worker runs under: the words before the worker's own command, how long the
+    tool may take to write its report after the worker has ended, and what of the environment it
+    may see: a report may hold all of it."""
+
+    words: tuple[str, ...]
+    patience_s: float
+    seen: Callable[[Mapping[str, str]], dict[str, str]]
+
 
 class WorkerProcess:
     """Starts the worker and waits for its call. Raises WorkerError where none comes."""
 
-    def __init__(self, log: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self, log: Path, environment: dict[str, str], *, around: Around | None = None
+    ) -> None:
         self.log = log
+        self._patience_s = around.patience_s if around is not None else _STOP_S
+        words = around.words if around is not None else ()
+        if around is not None:
+            environment = around.seen(environment)
         log.parent.mkdir(parents=True, exist_ok=True)
         with Listener() as listener:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "kernel_lab.runner.worker.main", listener.path],
+                [*words, sys.executable, "-m", "kernel_lab.runner.worker.main", listener.path],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -111,7 +133,7 @@ class WorkerProcess:
         if self.alive:
             try:
                 self.channel.send({"do": "stop"})
-                self._process.wait(timeout=2.0)
+                self._process.wait(timeout=self._patience_s)
             except (OSError, subprocess.TimeoutExpired):
                 pass
         self.channel.close()

@@ -297,7 +297,8 @@ class Evidence:
 
     `launches` holds the device work of the median call. `busy_us` is the union of its intervals,
     `span_us` first start to last end while the queue was held full. Without evidence `reason` says
-    why, and every count is None: "no evidence" is not "no kernels".
+    why, and every count is None: "no evidence" is not "no kernels". Of a tool around the worker
+    `version` and the exact `command` are kept, and `report` is its file in the job's folder.
     """
 
     tool: str
@@ -311,6 +312,9 @@ class Evidence:
     span_us: float | None = None
     held: bool | None = None
     tuning: str = ""
+    version: str = ""
+    command: str = ""
+    report: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

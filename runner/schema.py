@@ -313,11 +313,13 @@ class Protocol:
 
 @dataclass
 class Trace:
-    """Evidence passes after timing: a key present is a pass; `auto` is torch on a GPU."""
+    """Evidence passes after timing, each in a worker of its own: a key present is a pass; `auto`
+    is torch on a GPU."""
 
     auto: dict[str, Any] | None = None
     none: dict[str, Any] | None = None
     torch: dict[str, Any] | None = None
+    nsys: dict[str, Any] | None = None
     cells: str = "first:8"
     """first:N, all, slowest:N, or an expression over the axes."""
     calls: int = 3

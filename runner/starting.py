@@ -5,14 +5,14 @@ anew where it is gone, and ended.
 import contextlib
 import enum
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 from .death import died
 from .errors import WorkerError
 from .inline import InlineWorker
-from .process import WorkerProcess
+from .process import Around, WorkerProcess
 from .spent import added
 
 IMPORT_LIMIT_S = 120.0
@@ -38,12 +38,14 @@ class Workers:
         start: dict[str, Any],
         environment: dict[str, str],
         inline: bool,
+        around: Callable[[int], Around] | None = None,
     ) -> None:
         self._logs = logs
         self._logs_as = logs_as
         self._start = start
         self._environment = environment
         self._inline = inline
+        self._around = around
         self._start_worker = InlineWorker if inline else WorkerProcess
         self._worker: WorkerProcess | InlineWorker | None = None
         self._state = _State.importing
@@ -51,6 +53,11 @@ class Workers:
         self.seconds: dict[str, float] = {}
         self.environment: dict[str, Any] = {}
         """The snapshot that the first worker sent."""
+
+    @property
+    def number(self) -> int:
+        """Which worker it is, from 1; 0 before the first."""
+        return self._count
 
     def log_name(self) -> str:
         return f"logs/{self._logs_as}-{self._count:02d}.log"
@@ -127,7 +134,11 @@ class Workers:
         self._count += 1
         self._state = _State.importing
         log = self._logs.parent / self.log_name()
-        self._worker = self._start_worker(log, self._environment)
+        if self._around is None or self._inline:
+            self._worker = self._start_worker(log, self._environment)
+        else:
+            around = self._around(self._count)
+            self._worker = WorkerProcess(log, self._environment, around=around)
         return self._worker
 
     @contextlib.contextmanager

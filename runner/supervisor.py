@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from .death import Death, died, forgotten, no_evidence, skipped
 from .inline import InlineWorker
-from .process import WorkerProcess
+from .process import Around, WorkerProcess
 from .records import Cell, Evidence, PlannedCell, Record, Status
 from .schema import Experiment
 from .spent import Stopwatch, added, part_of
@@ -48,13 +48,19 @@ class Supervisor:
         environment: dict[str, str],
         inline: bool = False,
         logs_as: str = "worker",
+        around: Callable[[int], Around] | None = None,
         progress: Progress | None = None,
     ) -> None:
         self._experiment = experiment
         self._job = job
         self._progress = progress or Progress()
         self._workers = Workers(
-            logs=logs, logs_as=logs_as, start=start, environment=environment, inline=inline
+            logs=logs,
+            logs_as=logs_as,
+            start=start,
+            environment=environment,
+            inline=inline,
+            around=around,
         )
         self._seconds: dict[str, float] = {}
         self.ranges: list[dict[str, Any]] = []
@@ -120,12 +126,20 @@ class Supervisor:
         skips = [skipped(self._job, self._experiment, cell, skip) for skip in planned.skips]
         return [records[name] for name in planned.implementations] + skips
 
-    def trace(self, cell: Cell, names: Sequence[str]) -> list[Evidence]:
-        """Evidence of implementations of a cell; one whose trace failed says why."""
+    @property
+    def number(self) -> int:
+        """Which of its workers is the last, from 1."""
+        return self._workers.number
+
+    def trace(self, cell: Cell, names: Sequence[str], tool: str = "torch") -> list[Evidence]:
+        """Evidence of implementations of a cell; one whose trace failed says why. Under a tool
+        around the worker it says no more than which calls were made."""
         pending = list(names)
         found: list[Evidence] = []
         while pending:
-            outcome = self._ask(cell, "trace", pending, "traced", found)
+            outcome = self._ask(cell, "trace", pending, "traced", found, tool=tool)
+            if not isinstance(outcome, Death):
+                self.ranges = outcome["ranges"]
             seen = {e.implementation for e in found if e.cell_id == cell.id}
             pending = [name for name in pending if name not in seen]
             if pending:
@@ -133,7 +147,7 @@ class Supervisor:
                 if isinstance(outcome, Death):
                     name = outcome.implementation if outcome.implementation in pending else name
                     why = outcome.reason
-                found.append(no_evidence(cell, name, why))
+                found.append(no_evidence(cell, name, why, tool))
                 pending.remove(name)
         return found
 

@@ -8,6 +8,9 @@ from .question.expressions import holds
 from .records import Cell, Record, Status
 from .schema import Experiment, Mode
 
+TOOLS = ("torch", "nsys")
+"""In the order of their passes."""
+
 _KEY = "trace.cells"
 _COUNTED = re.compile(r"^(first|slowest)\s*:\s*(.*)$")
 
@@ -65,10 +68,13 @@ def _holds(text: str, cell: Cell) -> bool:
     return holds(text, values, _KEY)
 
 
-def traces(experiment: Experiment) -> bool:
-    """Whether the experiment asks for evidence passes at all."""
-    asked = experiment.trace.torch is not None or experiment.trace.auto is not None
-    return asked and experiment.mode is not Mode.check
+def tools(experiment: Experiment, *, gpu: bool) -> tuple[str, ...]:
+    """The tools whose passes the experiment asks for, in their order; `auto` is torch on a GPU."""
+    if experiment.mode is Mode.check:
+        return ()
+    if experiment.trace.auto is not None:
+        return ("torch",) if gpu else ()
+    return tuple(name for name in TOOLS if getattr(experiment.trace, name) is not None)
 
 
 def traceable(experiment: Experiment, records: Sequence[Record]) -> dict[str, list[Record]]:

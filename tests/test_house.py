@@ -50,6 +50,7 @@ FLOORS = {
     "starting": 6,
     "supervisor": 7,
     "passes": 8,
+    "evidence": 8,
     "job": 9,
     "tracking": 8,
     "report": 8,
@@ -79,7 +80,7 @@ SPEAKERS = ("runner/commands/", "runner/report/", "runner/cli.py")
 
 LINES = {"runner": 250, "kernels": 400}
 # Declarations only, one a noun; to be read as a dictionary is.
-DICTIONARIES = {"runner/records.py": 500, "runner/schema.py": 400}
+DICTIONARIES = {"runner/records.py": 550, "runner/schema.py": 450}
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ def _protocol(experiment: Experiment) -> None:
 
 def _trace(experiment: Experiment) -> None:
     trace = experiment.trace
-    given = [name for name in ("auto", "none", "torch") if getattr(trace, name) is not None]
+    given = [name for name in ("auto", "none", "torch", "nsys") if getattr(trace, name) is not None]
     alone = [name for name in given if name in ("auto", "none")]
     if alone and len(given) > 1:
         raise ConfigError(f"trace=[{','.join(given)}]: {alone[0]} goes with no other.")

@@ -137,11 +137,12 @@ class Worker:
         adapter = TypeAdapter(Evidence)
         self._spent.take()
         for name in message["implementations"]:
-            evidence, usable = self._session.trace(cell, name)
+            evidence, usable = self._session.trace(cell, name, message["tool"])
             self._say({"say": "evidence", "evidence": adapter.dump_python(evidence, mode="json")})
             if not usable:
                 return False
-        self._say({"say": "traced", "seconds": self._spent.take()})
+        ranges = self._session.context.ranges.table
+        self._say({"say": "traced", "ranges": ranges, "seconds": self._spent.take()})
         return True
 
     def _stop(self) -> None:

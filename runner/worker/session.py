@@ -11,6 +11,7 @@ import torch
 from ..records import Cell, Evidence, Record
 from ..schema import Device, Experiment
 from . import ceilings, environment
+from .called import called
 from .cell import CellRun
 from .context import Announce, Context
 from .device_state import DeviceMonitor
@@ -110,12 +111,16 @@ class Session:
         datasheet = experiment.target.bandwidth_gbps
         return [ceilings.within_the_roof(r, self._ceilings, datasheet) for r in records]
 
-    def trace(self, cell: Cell, name: str) -> tuple[Evidence, bool]:
-        """Evidence of one implementation, and whether this process can go on."""
+    def trace(self, cell: Cell, name: str, tool: str) -> tuple[Evidence, bool]:
+        """Evidence of one implementation, and whether this process can go on.
+
+        Of `torch` all that the profiler saw; under any other tool, which stands around this
+        process, the calls that were made for it to see.
+        """
         context = self.context
         context.announce(name, "trace")
         try:
-            return self._traced(cell, name), True
+            return self._traced(cell, name, tool), True
         except Exception as error:
             status, reason = classify(error)
             usable = True
@@ -124,16 +129,16 @@ class Session:
             except Exception:
                 usable = False
             evidence = Evidence(
-                tool="torch",
+                tool=tool,
                 cell_id=cell.id,
                 implementation=name,
                 reason=f"{status}: {reason or traceback.format_exc(limit=1)}",
             )
             return evidence, usable
 
-    def _traced(self, cell: Cell, name: str) -> Evidence:
+    def _traced(self, cell: Cell, name: str, tool: str) -> Evidence:
         context, experiment = self.context, self.context.experiment
-        if not self._profiler_warm:
+        if tool == "torch" and not self._profiler_warm:
             warm_profiler()
             self._profiler_warm = True
         forget_compiled()
@@ -146,18 +151,29 @@ class Session:
             warm=set(places(experiment.warm_inputs, named).values()),
         )
         call = bind(experiment, name, context.arguments(cell), context.kind)
-        with torch.no_grad(), context.ranges.step(cell.index, cell.id, name, "trace"):
-            for _ in range(3):
-                call(*rotation.copies[0])
-            context.synchronize()
-            evidence = trace(
-                call,
-                rotation.after_a_lap(call, max(1, experiment.trace.calls)),
-                cell_id=cell.id,
-                implementation=name,
-                own_language=experiment.kernel.implementations[name].language,
-                flush=rotation.before_run,
-                host_us=200.0,
-            )
-        torch.cuda.empty_cache()
+        calls = max(1, experiment.trace.calls)
+        with torch.no_grad():
+            with context.ranges.step(cell.index, cell.id, name, "warmup"):
+                for _ in range(3):
+                    call(*rotation.copies[0])
+                copies = rotation.after_a_lap(call, calls)
+                context.synchronize()
+            if tool == "torch":
+                with context.ranges.step(cell.index, cell.id, name, "trace"):
+                    evidence = trace(
+                        call,
+                        copies,
+                        cell_id=cell.id,
+                        implementation=name,
+                        own_language=experiment.kernel.implementations[name].language,
+                        flush=rotation.before_run,
+                        host_us=200.0,
+                    )
+            else:
+                held = called(context, cell, name, call, copies, rotation)
+                evidence = Evidence(
+                    tool=tool, cell_id=cell.id, implementation=name, calls=calls, held=held
+                )
+        if context.kind is Device.cuda:
+            torch.cuda.empty_cache()
         return replace(evidence, tuning=tuning_of(experiment.kernel.implementations[name]))
