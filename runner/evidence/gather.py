@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..nsight.leaks import apart
 from ..nsight.tools import find
 from ..process import Around
 from ..records import Evidence, Record
@@ -40,7 +41,8 @@ def evidence_of(
     """
     for name in tools:
         if name != PROFILER:
-            yield from _around(NsysPass(tool=find(name), folder=folder), start, by_cell)
+            tool = NsysPass(tool=find(name), folder=folder, prefix=apart())
+            yield from _around(tool, start, by_cell)
         elif profiling is not None:
             for records in by_cell.values():
                 names = [record.implementation for record in records]

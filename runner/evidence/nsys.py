@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import shlex
+import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,12 +13,14 @@ from typing import Any
 
 from ..nsight import nsys
 from ..nsight.join import joined
+from ..nsight.leaks import strangers
 from ..nsight.tools import NsightError, Tool, allowed
 from ..nsight.work import Activity, Range
 from ..process import Around
 from ..records import Evidence, Launch
 from ..worker.dispatch import classify
 from ..worker.ranges import DOMAIN
+from .keeping import keep
 
 PHASE = "trace"
 """The innermost range around a traced call."""
@@ -41,6 +44,8 @@ class NsysPass:
 
     tool: Tool
     folder: Path
+    prefix: tuple[str, ...] = ()
+    """Words before nsys' own, such as those that show it no other process."""
     name: str = "nsys"
 
     def report(self, number: int) -> Path:
@@ -50,7 +55,7 @@ class NsysPass:
     def around(self, number: int) -> Around:
         """What the n-th worker runs under."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        words = nsys.profile_words(self.tool, self.report(number), ())
+        words = [*self.prefix, *nsys.profile_words(self.tool, self.report(number), ())]
         return Around(words=tuple(words), patience_s=PATIENCE_S, seen=allowed)
 
     def evidence(
@@ -67,8 +72,13 @@ class NsysPass:
         try:
             if not report.is_file() or not report.stat().st_size:
                 raise NsightError("nsys wrote no report")
-            calls = by_call(joined(nsys.export(self.tool, report), domain=DOMAIN), table)
-        except NsightError as error:
+            export = nsys.export(self.tool, report)
+            try:
+                keep(report, strangers(export))
+                calls = by_call(joined(export, domain=DOMAIN), table)
+            finally:
+                export.unlink()  # as large as the report, and with all its secrets
+        except (NsightError, sqlite3.Error) as error:
             return [replace(e, reason=e.reason or f"no evidence: {error}") for e in said]
         rows = [row for who, ranges in calls.items() for row in _rows(who, ranges)]
         _write(report, rows)

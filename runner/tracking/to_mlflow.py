@@ -167,18 +167,20 @@ def _complete_job(client: "MlflowClient", run_id: str, job: Job) -> None:
     folder = Path(job.folder)
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
-        if path.is_file() and _is_filed(inside, path.stat().st_size):
+        if path.is_file() and _is_filed(inside, path):
             place = None if inside.parent == Path() else inside.parent.as_posix()
             client.log_artifact(run_id, str(path), place)
     if job.status != JobStatus.running:
         client.set_terminated(run_id, _ENDS[job.status], end_time=_end(job))
 
 
-def _is_filed(inside: Path, size: int) -> bool:
+def _is_filed(inside: Path, path: Path) -> bool:
     if inside.name == FILED_FILE or inside.suffix == ".partial":
         return False
     if inside.parts[0] == "logs":
-        return size <= LOG_LIMIT
+        return path.stat().st_size <= LOG_LIMIT
+    if inside.suffix != ".json" and path.with_suffix(".link.json").exists():
+        return inside.suffix == ".csv"  # the report itself stays where it is: the link says why
     return inside.parts[0] in ("plots", "traces") or len(inside.parts) == 1
 
 
