@@ -193,6 +193,10 @@ def _evidence(evidence: Evidence) -> Iterator[Text]:
         value = getattr(evidence, quantity_name)
         if value is not None:
             yield _field(quantity_name, f"{number(value)}: {_DEFINITIONS[quantity_name]}")
+    if evidence.report:
+        yield _field("report", evidence.report)
+    if evidence.command:
+        yield _field("asked by", " ".join(filter(None, (evidence.command, "WORKER"))))
     for launch in evidence.launches:
         shape = f"grid {_shape(launch.grid)}, block {_shape(launch.block)}"
         parts = [launch.kind if launch.kind != "kernel" else launch.family]
