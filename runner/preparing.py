@@ -90,6 +90,11 @@ class Preparer:
         for name in tools(experiment, gpu=gpu is not None):
             if name == "torch":
                 continue
+            if name == "ncu" and gpu is None:
+                raise ConfigError(
+                    "trace=ncu counts what GPU kernels do, and this job runs on cpu. "
+                    "Leave it out, or run on a GPU."
+                )
             if experiment.worker is WorkerMode.inline:
                 raise ConfigError(
                     f"trace={name} runs around a worker process, and worker=inline has none. "

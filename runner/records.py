@@ -298,7 +298,8 @@ class Evidence:
     `launches` holds the device work of the median call. `busy_us` is the union of its intervals,
     `span_us` first start to last end while the queue was held full. Without evidence `reason` says
     why, and every count is None: "no evidence" is not "no kernels". Of a tool around the worker
-    `version` and the exact `command` are kept, and `report` is its file in the job's folder.
+    `version` and the exact `command` are kept, and `report` is its file in the job's folder;
+    `metrics` are counters of one call by name, times in us, sizes in bytes, shares in percent.
     """
 
     tool: str
@@ -315,6 +316,7 @@ class Evidence:
     version: str = ""
     command: str = ""
     report: str = ""
+    metrics: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -320,6 +320,7 @@ class Trace:
     none: dict[str, Any] | None = None
     torch: dict[str, Any] | None = None
     nsys: dict[str, Any] | None = None
+    ncu: dict[str, Any] | None = None
     cells: str = "first:8"
     """first:N, all, slowest:N, or an expression over the axes."""
     calls: int = 3

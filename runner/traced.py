@@ -8,7 +8,7 @@ from .question.expressions import holds
 from .records import Cell, Record, Status
 from .schema import Experiment, Mode
 
-TOOLS = ("torch", "nsys")
+TOOLS = ("torch", "nsys", "ncu")
 """In the order of their passes."""
 
 _KEY = "trace.cells"

@@ -9,6 +9,7 @@ from ..nsight.tools import find
 from ..process import Around
 from ..records import Evidence, Record
 from ..supervisor import Supervisor
+from .ncu import NcuPass
 from .nsys import NsysPass
 
 PROFILER = "torch"
@@ -41,15 +42,20 @@ def evidence_of(
     """
     for name in tools:
         if name != PROFILER:
-            tool = NsysPass(tool=find(name), folder=folder, prefix=apart())
-            yield from _around(tool, start, by_cell)
+            yield from _around(_pass(name, folder), start, by_cell)
         elif profiling is not None:
             for records in by_cell.values():
                 names = [record.implementation for record in records]
                 yield from profiling.trace(records[0].cell, names)
 
 
-def _around(tool: NsysPass, start: Start, by_cell: ByCell) -> Iterator[Evidence]:
+def _pass(name: str, folder: Path) -> NsysPass | NcuPass:
+    if name == "ncu":
+        return NcuPass(tool=find(name), folder=folder)
+    return NsysPass(tool=find(name), folder=folder, prefix=apart())
+
+
+def _around(tool: NsysPass | NcuPass, start: Start, by_cell: ByCell) -> Iterator[Evidence]:
     """By one tool around a worker: what it saw is known once it has ended. A worker that dies
     costs what it was at, and a fresh one goes on with a report of its own."""
     said: dict[int, list[Evidence]] = {}

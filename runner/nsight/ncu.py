@@ -91,15 +91,23 @@ def profile(
         limit_s=limit_s,
     )
     text = csv_file.read_text(errors="replace") if csv_file.exists() else ""
-    printed = text + done.log.read_text(errors="replace")
+    return read(text, done.log.read_text(errors="replace"), done.reason, done.log.name)
+
+
+def read(text: str, printed: str = "", failed: str = "", log: str = "") -> list[Launch]:
+    """The launches of a raw CSV page; `printed` is what else ncu said, `failed` how it ended.
+
+    Raises NsightError with the meaning of what ncu could not do, or where it measured nothing.
+    """
     for sign, meaning in _FAULTS.items():
-        if sign in printed:
+        if sign in text + printed:
             raise NsightError(meaning)
-    if done.reason:
-        raise NsightError(f"the command under ncu failed: {done.reason}; see {done.log.name}")
+    where = f"; see {log}" if log else ""
+    if failed:
+        raise NsightError(f"the command under ncu failed: {failed}{where}")
     found = parse(text)
     if not found:
-        raise NsightError(f"ncu ended well and measured no kernel; see {done.log.name}")
+        raise NsightError(f"ncu ended well and measured no kernel{where}")
     return found
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 from ..clocks import check_clocks
 from ..errors import ConfigError, unknown
 from ..schema import Experiment, Implementation, Kernel, OnError, Store, WorkerMode
+from ..traced import TOOLS
 from . import axes, expressions, shapes
 
 LAYOUTS = ("contiguous", "transposed", "padded", "strided")
@@ -148,7 +149,7 @@ def _protocol(experiment: Experiment) -> None:
 
 def _trace(experiment: Experiment) -> None:
     trace = experiment.trace
-    given = [name for name in ("auto", "none", "torch", "nsys") if getattr(trace, name) is not None]
+    given = [name for name in ("auto", "none", *TOOLS) if getattr(trace, name) is not None]
     alone = [name for name in given if name in ("auto", "none")]
     if alone and len(given) > 1:
         raise ConfigError(f"trace=[{','.join(given)}]: {alone[0]} goes with no other.")

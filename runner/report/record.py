@@ -197,6 +197,8 @@ def _evidence(evidence: Evidence) -> Iterator[Text]:
         yield _field("report", evidence.report)
     if evidence.command:
         yield _field("asked by", " ".join(filter(None, (evidence.command, "WORKER"))))
+    for name, value in evidence.metrics.items():
+        yield _field("", f"{name.replace('_', ' ')} {number(value)}")
     for launch in evidence.launches:
         shape = f"grid {_shape(launch.grid)}, block {_shape(launch.block)}"
         parts = [launch.kind if launch.kind != "kernel" else launch.family]

@@ -24,15 +24,18 @@ def called(
     call: Callable[..., Any],
     copies: Sequence[Inputs],
     rotation: Rotation,
+    *,
+    hold: bool,
 ) -> bool | None:
-    """One call on each copy, in the phase `trace`. Whether the queue was held until all were in;
-    None on cpu, where there is no queue."""
+    """One call on each copy, in the phase `trace`. With `hold`, whether the queue was held until
+    all were in; None without, and on cpu, where there is no queue."""
     gpu = context.kind is Device.cuda
-    begin = torch.cuda.Event() if gpu else None
+    begin = torch.cuda.Event() if gpu and hold else None
     outputs: list[Any] = []
-    if begin is not None:
+    if gpu:
         rotation.before_run()
         context.synchronize()
+    if begin is not None:
         torch.cuda._sleep(cycles(HOST_US * len(copies)))
         begin.record()
     for inputs in copies:

@@ -170,7 +170,9 @@ class Session:
                         host_us=200.0,
                     )
             else:
-                held = called(context, cell, name, call, copies, rotation)
+                # ncu lets kernels run one at a time: a held queue would wait for ever
+                hold = tool == "nsys"
+                held = called(context, cell, name, call, copies, rotation, hold=hold)
                 evidence = Evidence(
                     tool=tool, cell_id=cell.id, implementation=name, calls=calls, held=held
                 )
