@@ -63,7 +63,6 @@ class DeviceClock:
         cache_bytes: int,
         free_memory: int,
         monitor: DeviceMonitor,
-        draw_copy: Callable[[], Inputs] | None = None,
         submit: Submit = Submit.stream,
         warm: Mapping[str, int] | None = None,
     ) -> None:
@@ -76,12 +75,9 @@ class DeviceClock:
         self.timer = "cuda events, slope over back-to-back calls, queue held"
         if graph:
             self.timer = "cuda events, slope over calls in a CUDA graph, queue held"
-        states = [*(["graph cold", "graph warm"] if graph else []), "cold", "warm"]
-        if graph or not protocol.warm:
-            states.remove("warm")
-        if not protocol.warm and graph:
-            states.remove("graph warm")
-        self.states: tuple[str, ...] = tuple(states)
+        kind = "graph " if graph else ""
+        states = [f"{kind}cold", *([f"{kind}warm"] if protocol.warm else [])]
+        self.states: tuple[str, ...] = (*states, "cold") if graph else tuple(states)
         """Sampled in each round, the headline's first; beside a graph the stream's cold period."""
         self._rotation = Rotation(
             inputs,
@@ -90,7 +86,6 @@ class DeviceClock:
             free_memory=free_memory,
             warm=set((warm or {}).values()),
             always_flush=graph,
-            draw_copy=draw_copy,
         )
         self.cache = self._rotation.method(list(warm or {}))
         self._streams = StreamRuns(

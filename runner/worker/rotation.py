@@ -42,7 +42,6 @@ class Rotation:
         free_memory: int,
         warm: Collection[int] = (),
         always_flush: bool = False,
-        draw_copy: Callable[[], Inputs] | None = None,
     ) -> None:
         self._device = device
         self._cache_bytes = cache_bytes
@@ -53,10 +52,9 @@ class Rotation:
         needed = copies_needed(self._bytes, cache_bytes, MAX_CALLS, limit)
         places = min(PLACES, limit // self._bytes) if self._bytes and cache_bytes else 1
         self.count = max(needed, places)
-        copy = draw_copy or (lambda: clone(cold))
         self.copies: list[Inputs] = [inputs]
         for _ in range(self.count - 1):
-            made = copy()
+            made = clone(cold)
             self.copies.append(
                 tuple(inputs[k] if k in warm else tensor for k, tensor in enumerate(made))
             )
@@ -74,7 +72,7 @@ class Rotation:
         return MAX_CALLS if self.rotates else max(2, len(self.copies))
 
     def before_run(self) -> None:
-        """Outside the window: no line persists, and where copies do not rotate L2 is read full."""
+        """Outside the window: no line persists, and L2 is read full where it is to be flushed."""
         if not self.persisting and self._device.type == "cuda":
             reset_persisting_l2()
         if self._flush is not None:
