@@ -95,14 +95,18 @@ class Rotation:
         copies, place = self.take(calls)
         return [copies[(place + k) % len(copies)] for k in range(calls)]
 
-    def rewind(self, calls: int) -> None:
-        """Back by a run of so many calls, where that run alone was enough to make its first copy
-        cold again; else on from where it ended."""
-        if calls * self._bytes >= TIMES * self._cache_bytes:
+    def rewind(self, calls: int) -> bool:
+        """Back to where the last run of so many calls began, where what came after its last use
+        of that copy is enough to make it cold again; else on from where the run ended. Whether it
+        went back."""
+        since = (calls - 1) % len(self.copies) + 1
+        if since * self._bytes >= TIMES * self._cache_bytes:
             self._place = (self._place - calls) % len(self.copies)
+            return True
+        return False
 
     def skip(self) -> None:
-        """One copy further, so that runs do not fall into step with the copies."""
+        """One copy further, so that runs that went back do not fall into step with the copies."""
         self._place = (self._place + 1) % len(self.copies)
 
     def release(self) -> tuple[Inputs, ...]:
