@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,12 @@ def code_state() -> dict[str, Any]:
     dirty = bool(status.strip())
     digest = hashlib.sha256((status + diff).encode()).hexdigest()[:16] if dirty else None
     return {"commit": commit, "dirty": dirty, "diff_sha": digest}
+
+
+def commit_text(code: Mapping[str, Any]) -> str | None:
+    """The commit, with `-dirty` where the tree was."""
+    commit = code.get("commit")
+    return f"{commit}-dirty" if commit and code.get("dirty") else commit
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

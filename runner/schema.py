@@ -311,6 +311,10 @@ class Protocol:
     max_rounds and what is left as sampling time."""
 
 
+TOOLS = ("torch", "nsys", "ncu")
+"""Keys of Trace that are a pass each, in the order of the passes."""
+
+
 @dataclass
 class Trace:
     """Evidence passes after timing, each in a worker of its own: a key present is a pass; `auto`

@@ -127,7 +127,9 @@ class Workers:
             raise WorkerError(f"the worker could not start: {reason}", killed=death.outside)
         if not self.environment:
             self.environment = said["environment"]
-            self._start["ceilings"] = False  # measured once a job, not once a worker
+            # measured once a job, not once a worker: the others are told
+            self._start["ceilings"] = False
+            self._start["known_ceilings"] = self.environment.get("ceilings")
         return worker
 
     def _begin(self) -> WorkerProcess | InlineWorker:

@@ -100,6 +100,15 @@ def geometric_mean(values: Sequence[float]) -> float | None:
     return math.exp(statistics.fmean([math.log(v) for v in values])) if values else None
 
 
+FEWEST = 8
+"""Values from which on a trend can be told from chance."""
+
+
+def steady(values: Sequence[float]) -> bool | None:
+    """Whether values show no trend; None where they are too few to tell."""
+    return None if len(values) < FEWEST else not trend(values)
+
+
 def trend(values: Sequence[float], least: float = 0.005) -> float:
     """How much positive values rise (or fall, below 0) over their course, as a share; 0 where
     that is no trend.
@@ -108,7 +117,7 @@ def trend(values: Sequence[float], least: float = 0.005) -> float:
     the last third at least `least` apart. Fewer than eight values show none.
     """
     count = len(values)
-    if count < 8:
+    if count < FEWEST:
         return 0.0
     ordered = list(values)
     signs = sum(

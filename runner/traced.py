@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from .errors import ConfigError
 from .question.expressions import holds
 from .records import Cell, Record, Status
-from .schema import Experiment, Mode
-
-TOOLS = ("torch", "nsys", "ncu")
-"""In the order of their passes."""
+from .schema import TOOLS, Experiment, Mode
 
 _KEY = "trace.cells"
 _COUNTED = re.compile(r"^(first|slowest)\s*:\s*(.*)$")

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from .bench import Bench, device_clock, periods
-from .ladder import NO_DEVICE, wall_rounds
+from .ladder import HOST_US, NO_DEVICE, wall_rounds
 from .request import Report, Request, Row, over
 from .subjects import Absent, Filled, Subject, subjects
 
@@ -45,7 +45,7 @@ def on_gpu(subject: Subject) -> Row:
         call = subject.call()
         clock = device_clock(subject, call, warm=True)
         found = periods(clock, subject)
-        host = clock.host_us(subject.name) or 50.0
+        host = clock.host_us(subject.name) or HOST_US
         period = found["cold_us"]["median"]
         made.append(Bench(subject, call, clock.rotation, period, host))
         return {"period_cold_us": found["cold_us"], "period_warm_us": found["warm_us"]}

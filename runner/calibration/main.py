@@ -19,6 +19,8 @@ SECTIONS = ("ladder", "cold", "pairs", "repeat", "calls")
 
 def measure(request: Request, report: Report) -> None:
     """Runs the section that is asked for. Raises ConfigError for one that is none."""
+    if request.section not in SECTIONS:
+        raise unknown("section", request.section, SECTIONS)
     import torch
 
     from . import calls, cold, ladder, pairs, repeat
@@ -33,10 +35,8 @@ def measure(request: Request, report: Report) -> None:
                 pairs.run(request, report)
             case "repeat":
                 repeat.run(request, report)
-            case "calls":
+            case _:
                 calls.run(request, report)
-            case other:
-                raise unknown("section", other, SECTIONS)
 
 
 def main(argv: list[str]) -> int:

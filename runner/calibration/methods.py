@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ..worker.evidence import busy, record, span
-from ..worker.graph import Captured, capture
+from ..worker.graph import Captured, Pool, capture
 from .bench import Bench
 from .request import over
 from .subjects import Absent, middle
@@ -99,7 +99,7 @@ def graph_us(bench: Bench, period: Callable[[], float]) -> dict[str, Any]:
     `nodes` and `node_kinds` of one call. Raises Uncapturable where there is no graph."""
     two = min(COPIES[1:], key=lambda count: abs(math.log(count / (2 * bench.sample_calls))))
     one = two // 2
-    pool = torch.cuda.graph_pool_handle()
+    pool = Pool.of(bench.device)
     graphs = _graphs(bench, (one, two), pool)
     slopes, periods = [], []
     for _ in range(_repeats((one + two) * bench.period_us, SLOPES)):
@@ -125,7 +125,7 @@ def _replay_us(bench: Bench, graph: Captured) -> float:
     return bench.between_events(graph.replay, 300.0)
 
 
-def _graphs(bench: Bench, counts: Sequence[int], pool: Any) -> dict[int, Captured]:
+def _graphs(bench: Bench, counts: Sequence[int], pool: Pool) -> dict[int, Captured]:
     made: dict[int, Captured] = {}
     for count in counts:
         made[count] = capture(

@@ -34,14 +34,14 @@ LEAST, MOST = 1 << 10, 1 << 28
 
 
 def run(request: Request, report: Report) -> None:
-    """A row a case; `options.pairs` in all of the same, half as many of the other."""
+    """A row a case; `options.pairs` or more in all of the same, half as many of the other."""
     session = next(sessions(request, report))
     context, monitor = session.context, monitor_of(session)
     protocol = replace(context.experiment.protocol, warm=False)
     wanted = int(request.options.get("pairs", PAIRS))
     cases = GPU_US if request.gpu else CPU_US
     for us in cases:
-        count = max(1, wanted // len(cases))
+        count = math.ceil(wanted / len(cases))
         report.add(_case(context, monitor, protocol, us, count, more=False))
     report.add(_case(context, monitor, protocol, MORE_US, max(1, wanted // 2), more=True))
 

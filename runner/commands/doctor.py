@@ -7,18 +7,16 @@ from collections.abc import Sequence
 from ..device import gpus, settle
 from ..doctor.driver import DriverState, driver_state
 from ..doctor.probe import torch_state
-from ..doctor.sections import NUMBERS, SECTIONS
+from ..doctor.sections import NUMBERS, PLACE
 from ..doctor.setup import Line, State, set_up
 from ..errors import ConfigError, unknown
+from ..judge.instruments import SECTIONS
 from ..question.targets import targets
 
 SUMMARY = "check this machine's set-up; --measure: prove its measurement"
 
 _LEAST = 2
 """Of pairs and of repeats: one alone says nothing."""
-
-_WORDS = ("target", "device")
-"""Settings that are words, as `klab run` has them."""
 
 EPILOG = """sections: ladder (the same calls by every instrument, by nsys and ncu too), cold (ways
 to empty the cache), pairs (a function against itself, and against a true difference), repeats
@@ -59,8 +57,8 @@ def parse(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
                 raise unknown("section", word, SECTIONS)
             named.add(word)
             continue
-        if key not in (*NUMBERS, *_WORDS):
-            raise unknown("setting", key, (*NUMBERS, *_WORDS))
+        if key not in (*NUMBERS, *PLACE):
+            raise unknown("setting", key, (*NUMBERS, *PLACE))
         settings[key] = value
         if key in NUMBERS and not (value.isdecimal() and int(value) >= _LEAST):
             raise ConfigError(f"{key}={value}: a whole number from {_LEAST} is meant.")

@@ -12,6 +12,7 @@ from ..doctor import tools
 from ..doctor.outcome import failed, outcome
 from ..doctor.sections import (
     NUMBERS,
+    PLACE,
     Place,
     Section,
     environment,
@@ -24,14 +25,12 @@ from ..interrupts import Interrupts, Terminated
 from ..job import Request
 from ..outputs import create_exclusively, new_id, outputs
 from ..preparing import Preparer
-from ..provenance import code_state
+from ..provenance import code_state, commit_text
 from ..question.compose import compose, register
 from ..report.console import Console
 from ..report.doctor import closing, lines
 from ..report.text import number
 from ..schema import Device, Experiment
-
-_PLACE = ("target", "device")
 
 _NO_DEVICE = "a CPU has no device timeline for it to see"
 
@@ -54,13 +53,11 @@ class Measurement:
         self._id = new_id("doctor")
         command = ["klab", "doctor", "--measure", *sections]
         command += [f"{key}={value}" for key, value in settings.items()]
-        code = code_state()
-        commit = f"{code['commit']}-dirty" if code["commit"] and code["dirty"] else code["commit"]
         self._head = {
             "id": self._id,
             "command": shlex.join(command),
             "date": now.isoformat(timespec="seconds"),
-            "commit": commit,
+            "commit": commit_text(code_state()),
             "kind": self._kind.value,
             "target": first.experiment.target.name,
             "settings": {"pairs": self._number("pairs"), "repeats": self._number("repeats")},
@@ -76,9 +73,9 @@ class Measurement:
     def _composed(self) -> dict[str, Request]:
         """Every experiment, composed and checked before anything starts. Raises ConfigError."""
         preparer = Preparer((), register().python_path)
-        place = [f"{key}={self._settings[key]}" for key in _PLACE if key in self._settings]
+        place = [f"{key}={self._settings[key]}" for key in PLACE if key in self._settings]
         requests = {}
-        for name in dict.fromkeys(n for s in self._sections for n in self._words.of(s)):
+        for name in dict.fromkeys(n for s in self._sections for n in self._words.experiments[s]):
             overrides = [f"experiment={name}", *place]
             requests[name] = preparer.request(
                 compose(overrides), job_id="doctor", overrides=overrides, sweep_id=None
@@ -120,7 +117,7 @@ class Measurement:
                 self._repeats()
 
     def _experiments(self, section: str) -> list[Experiment]:
-        return [self._requests[name].experiment for name in self._words.of(section)]
+        return [self._requests[name].experiment for name in self._words.experiments[section]]
 
     def _one(self, section: str, options: dict[str, Any]) -> None:
         self._found[section] = self._watched(section, section, section, options)
@@ -129,7 +126,7 @@ class Measurement:
     def _repeats(self) -> None:
         runs = []
         for turn in range(1, self._number("repeats") + 1):
-            runs.append(self._watched(f"repeat-{turn}", "repeat", "repeats", {"turn": turn}))
+            runs.append(self._watched(f"repeat-{turn}", "repeat", "repeats", {}))
             self._found["repeats"] = gathered(runs)
         self._ended("repeats")
 

@@ -18,7 +18,6 @@ try:
     found["version"] = torch.__version__
     found["cuda"] = torch.version.cuda
     found["usable"] = torch.cuda.is_available()
-    found["archs"] = torch.cuda.get_arch_list() if found["usable"] else []
     if found["usable"]:
         torch.ones(8, device="cuda").sum().item()
         found["names"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
@@ -36,7 +35,6 @@ class TorchState:
     cuda: str | None = None
     usable: bool = False
     names: list[str] = field(default_factory=list)
-    archs: list[str] = field(default_factory=list)
     error: str = ""
 
 

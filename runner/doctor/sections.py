@@ -19,31 +19,25 @@ Row = dict[str, Any]
 Progress = Callable[[str, int], object]
 """Told of a section's name and how many of its subjects are measured."""
 
-SECTIONS = ("ladder", "cold", "pairs", "repeats")
-
 LIMIT_S = {"ladder": 1800.0, "calls": 900.0, "cold": 900.0, "pairs": 1800.0, "repeat": 600.0}
 """Seconds after which a section's process is ended; what it had measured is kept."""
 
 _MODULE = "kernel_lab.runner.calibration.main"
 
-
 NUMBERS = {"pairs": 200, "repeats": 10}
 """How many pairs and how many fresh processes, where nobody says."""
 
-PROCESSES = {"ladder": "ladder", "cold": "cold", "pairs": "pairs", "repeats": "repeat"}
-"""What the measuring process calls a section."""
+PLACE = ("target", "device")
+"""Settings that say where, as `klab run` has them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Words:
-    """`conf/doctor.yaml`: foreign instruments, and the experiments of each of the sections."""
+    """`conf/doctor.yaml`: foreign instruments, and the experiments of which a section measures the
+    cells."""
 
     paths: dict[str, str]
     experiments: dict[str, list[str]]
-
-    def of(self, section: str) -> list[str]:
-        """The experiments whose cells a section measures."""
-        return self.experiments[PROCESSES[section]]
 
 
 def words() -> Words:

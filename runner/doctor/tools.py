@@ -3,6 +3,7 @@
 A subject that a tool did not see, and a tool that is not here, is a row with its reason.
 """
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -194,8 +195,7 @@ def kernels_of(nsys_rows: Sequence[Row], ladder: Sequence[Row]) -> dict[Subject,
 
 
 def _interval(values: Sequence[float]) -> Row:
-    found = median_interval(values)
-    return {"median": found.median, "low": found.low, "high": found.high}
+    return dataclasses.asdict(median_interval(values))
 
 
 def _nothing(name: str, subjects: Sequence[Subject], reason: str, tool: Tool | None) -> Section:

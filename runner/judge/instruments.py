@@ -12,6 +12,9 @@ from ..records import Interval
 
 Row = Mapping[str, Any]
 
+SECTIONS = ("ladder", "cold", "pairs", "repeats")
+"""The parts of a calibration, in the order in which they are measured."""
+
 
 class Agreement(StrEnum):
     """What came of a check."""

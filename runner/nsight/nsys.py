@@ -49,37 +49,46 @@ def profile(
     The logs `NAME.nsys.log` and `NAME.export.log` stand there too. Raises NsightError where the
     command failed, where no report came, and where it cannot be exported.
     """
-    report.unlink(missing_ok=True)
-    done = run_limited(
+    done = _made(
+        report,
         profile_words(tool, report, words),
-        environment=allowed(environment),
+        environment=environment,
         log=report.with_suffix(".nsys.log"),
         limit_s=limit_s,
+        what="the command under nsys",
     )
-    if done.reason:
-        raise NsightError(f"the command under nsys failed: {done.reason}; see {done.log.name}")
-    if not _there(report):
-        raise NsightError(f"nsys ended well and wrote no report; see {done.log.name}")
     return Report(path=report, sqlite=export(tool, report), seconds=done.seconds)
 
 
 def export(tool: Tool, report: Path) -> Path:
     """`NAME.sqlite` beside the report. Raises NsightError where it cannot be made."""
     target = report.with_suffix(".sqlite")
-    target.unlink(missing_ok=True)
     words = [str(tool.path), "export", "--quiet", "true", "--type", "sqlite", "-f", "true"]
-    done: Ended = run_limited(
+    _made(
+        target,
         [*words, "-o", str(target), str(report)],
-        environment=allowed(os.environ),
+        environment=os.environ,
         log=report.with_suffix(".export.log"),
         limit_s=_EXPORT_LIMIT_S,
+        what="nsys export",
     )
-    if done.reason:
-        raise NsightError(f"nsys export failed: {done.reason}; see {done.log.name}")
-    if not _there(target):
-        raise NsightError(f"nsys export wrote no {target.name}; see {done.log.name}")
     return target
 
 
-def _there(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size > 0
+def _made(
+    file: Path,
+    words: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    log: Path,
+    limit_s: float,
+    what: str,
+) -> Ended:
+    """Runs what makes the file anew. Raises NsightError where it fails, or leaves nothing."""
+    file.unlink(missing_ok=True)
+    done = run_limited(words, environment=allowed(environment), log=log, limit_s=limit_s)
+    if done.reason:
+        raise NsightError(f"{what} failed: {done.reason}; see {log.name}")
+    if not file.is_file() or not file.stat().st_size:
+        raise NsightError(f"{what} ended well and wrote no {file.name}; see {log.name}")
+    return done

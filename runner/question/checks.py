@@ -8,8 +8,15 @@ from collections.abc import Collection, Iterable
 
 from ..clocks import check_clocks
 from ..errors import ConfigError, unknown
-from ..schema import Experiment, Implementation, Kernel, OnError, Store, WorkerMode
-from ..traced import TOOLS
+from ..schema import (
+    TOOLS,
+    Experiment,
+    Implementation,
+    Kernel,
+    OnError,
+    Store,
+    WorkerMode,
+)
 from . import axes, expressions, shapes
 
 LAYOUTS = ("contiguous", "transposed", "padded", "strided")

@@ -7,7 +7,7 @@ from typing import Any
 
 from .doctor_finding import unasked
 from .doctor_tables import Table, tables
-from .text import number
+from .text import markdown_table, number, short_commit
 
 Row = Mapping[str, Any]
 
@@ -78,8 +78,7 @@ def source(values: Row) -> str:
         )
         if found
     ]
-    sha, _, dirty = (values["commit"] or "unknown").partition("-")
-    return ", ".join([*parts, f"commit {sha[:10]}" + (f"-{dirty}" if dirty else "")]) + "."
+    return ", ".join([*parts, short_commit(values["commit"])]) + "."
 
 
 def tool_version(values: Row, tool: str) -> str | None:
@@ -116,7 +115,10 @@ def full(name: str, values: Row) -> str:
     """Every table in Markdown, with what each method includes, and every check that stands out."""
     parts = [f"### {name}", f"What do the instruments say? {source(values)}"]
     for table in tables(values):
-        parts += [f"**{table.title[0].upper()}{table.title[1:]}**", _markdown(table)]
+        parts += [
+            f"**{table.title[0].upper()}{table.title[1:]}**",
+            markdown_table(table.heads, table.lines, left=table.left),
+        ]
         if table.legend:
             parts.append("\n".join(f"- {line}" for line in table.legend if line))
     said = [*values["notes"]]
@@ -140,8 +142,7 @@ def summary(name: str, values: Row) -> str:
         worst = max(judged, key=_off, default=None)
         seen = worst["seen"] if worst else _bare(own[0]["reason"])
         lines_.append([check, own[0]["limit"], str(len(judged)), agree if judged else "", seen])
-    rule = ["---", "---", "--:", "--:", "---"]
-    text = "\n".join(_row(line) for line in [heads, rule, *lines_])
+    text = markdown_table(heads, lines_, left=2)
     return f"`{name}`: {source(values)}\n\n{text}\n"
 
 
@@ -152,15 +153,6 @@ def _off(check: Row) -> float:
         return abs(float(text))
     except ValueError:
         return 0.0
-
-
-def _markdown(table: Table) -> str:
-    rule = ["---"] * table.left + ["--:"] * (len(table.heads) - table.left)
-    return "\n".join(_row(line) for line in [table.heads, rule, *table.lines])
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(' '.join(cell.split()).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def closing(values: dict[str, Any], folder: Path, failures: Sequence[str]) -> Iterator[str]:

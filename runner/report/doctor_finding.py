@@ -1,11 +1,12 @@
 """The finding of a `klab doctor --measure`: `<findings>/<gpu>/doctor.json`, strict JSON."""
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from ..judge.instruments import SECTIONS
+from .findings import save, strict
 
 FILE = "doctor.json"
 
@@ -26,7 +27,7 @@ def is_doctor(values: Values) -> bool:
 
 def unasked(values: Values) -> list[str]:
     """The sections that were not measured."""
-    return [name for name in ("ladder", "cold", "pairs", "repeats") if name not in values["rows"]]
+    return [name for name in SECTIONS if name not in values["rows"]]
 
 
 def read(folder: Path) -> Values:
@@ -39,10 +40,7 @@ def read(folder: Path) -> Values:
     broken = [name for name, section in values["sections"].items() if section["reason"]]
     if broken:
         raise ConfigError(f"{path}: {', '.join(broken)} did not end well: no whole answer")
-    lacking = [
-        name for name in ("ladder", "cold", "pairs", "repeats") if name not in values["rows"]
-    ]
-    if lacking:
+    if lacking := unasked(values):
         raise ConfigError(f"{path}: without {', '.join(lacking)}: a finding is of all sections")
     return values
 
@@ -50,10 +48,7 @@ def read(folder: Path) -> Values:
 def write_finding(folder: Path, findings: Path) -> Path:
     """Writes the finding of a doctor's folder, in place of an earlier one. Its path."""
     values = read(folder)
-    path = findings / values["target"].removesuffix("_sxm") / FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(finding(values), indent=1, allow_nan=False) + "\n")
-    return path
+    return save(finding(values), findings / values["target"].removesuffix("_sxm") / FILE)
 
 
 def finding(values: Values) -> Values:
@@ -65,21 +60,10 @@ def finding(values: Values) -> Values:
         if (found := environment.get(part))
     }
     taken = ("command", "kind", "target", "settings", "rows", "notes", "checks", "commit")
-    return _strict(
+    return strict(
         {
             "date": values["date"][:10],
             **{key: values[key] for key in taken},
             "environment": kept,
         }
     )
-
-
-def _strict(value: Any) -> Any:
-    """JSON has no NaN: what is not finite is null. Six significant digits hold every reading."""
-    if isinstance(value, dict):
-        return {key: _strict(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(inner) for inner in value]
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
-    return value

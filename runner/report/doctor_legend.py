@@ -4,6 +4,7 @@ LEGEND = {
     "period": "a call in a full stream, its kernels and their gaps: slope over back-to-back calls",
     "stamp": "the same slope between two kernels that read the GPU's global timer",
     "graph": "a node of a CUDA graph of the same calls: the slope over its number of calls",
+    "line": "graph by its ends: from a graph of 1 call to one of 64, or the longest below 20 ms",
     "event": "events around one call, the queue held: its kernels and the cost of two events",
     "unheld": "events around one call, the queue empty: also what the host takes to launch",
     "busy": "the kernels, copies and fills alone: their device timestamps (CUPTI), overlap once",

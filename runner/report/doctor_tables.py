@@ -85,17 +85,18 @@ def _ladder(rows: Mapping[str, Sequence[Row]], kind: str) -> list[Table]:
         who = (row["cell_id"], row["implementation"])
         head = (cell, row["implementation"])
         launches = ABSENT if row.get("launches") is None else str(row["launches"])
-        ours.append((*head, launches, *(us(row, key) for key in _OURS.values())))
+        times = (us(row, key) for key in _OURS.values())
+        ours.append((*head, launches, *times, number(_line(row))))
         outside = [us(tools[name].get(who, {}), "busy_us") for name in tools]
         events = [us(row, key) for key in _THEIRS.values()]
         theirs.append((*head, *events, us(row, "busy_us"), *outside))
     return [
         Table(
             title="ladder: the same call by our instruments, us",
-            heads=("cell", "implementation", "launches", *_OURS),
+            heads=("cell", "implementation", "launches", *_OURS, "line"),
             lines=tuple(ours),
             left=2,
-            legend=(said, *legend(*_OURS)),
+            legend=(said, *legend(*_OURS, "line")),
         ),
         Table(
             title="ladder: beside what other tools and usual methods say, us",
@@ -105,6 +106,16 @@ def _ladder(rows: Mapping[str, Sequence[Row]], kind: str) -> list[Table]:
             legend=legend("event", "unheld", *tools),
         ),
     ]
+
+
+def _line(row: Row) -> float | None:
+    """us a call from the smallest graph that was replayed to the largest; None with fewer than
+    two."""
+    copies = row.get("graph_copies") or []
+    if len(copies) < 2:
+        return None
+    (few, first), (many, last) = copies[0], copies[-1]
+    return (last - first) / (many - few)
 
 
 def _cold(rows: Sequence[Row], kind: str) -> Table:

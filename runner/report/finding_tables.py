@@ -17,7 +17,7 @@ from ..errors import ConfigError, unknown
 from ..records import Interval
 from . import doctor
 from .doctor_finding import is_doctor
-from .text import interval, number, percent
+from .text import interval, markdown_table, number, percent, short_commit
 
 Values = dict[str, Any]
 
@@ -82,7 +82,12 @@ def full(name: str, values: Values) -> str:
         ]
         for row in values["rows"]
     ]
-    parts = [f"### {name}", values["question"], _source(values), _table(heads, lines, left=2)]
+    parts = [
+        f"### {name}",
+        values["question"],
+        _source(values),
+        markdown_table(heads, lines, left=2),
+    ]
     return "\n\n".join(part for part in [*parts, _claim(values)] if part) + "\n"
 
 
@@ -100,7 +105,7 @@ def compact(name: str, values: Values) -> str:
     note = f"`{name}`: latency in us"
     if against:
         note += f" (speed-up against {against})"
-    table = _table(["cell", *names], lines, left=1)
+    table = markdown_table(["cell", *names], lines, left=1)
     return f"{note}. {_source(values)}\n\n{table}\n"
 
 
@@ -170,13 +175,16 @@ def _source(values: Values) -> str:
         sampling += f", {protocol['rounds']} rounds"
     if clocks := said(protocol.get("clocks", OBSERVE)):
         sampling += f", {clocks}"
-    sha, _, dirty = (values["commit"] or "unknown").partition("-")
-    commit = f"commit {sha[:10]}" + (f"-{dirty}" if dirty else "")
     device = environment.get("device") or environment.get("target") or "device unknown"
     copy = environment.get("copy_gbps")
     if copy:
         ways += f", copy in the same run {number(copy['median'])} GB/s"
-    return ", ".join([device, values["date"], *versions, commit, sampling, ways]) + "."
+    return (
+        ", ".join(
+            [device, values["date"], *versions, short_commit(values["commit"]), sampling, ways]
+        )
+        + "."
+    )
 
 
 def _claim(values: Values) -> str:
@@ -190,9 +198,3 @@ def _claim(values: Values) -> str:
         text = seen[0] if len(seen) == 1 else f"first {seen[0]}"
         lines.append(f"- {found['expectation']}: {found['verdict']}{where}, {text}")
     return "\n".join(lines)
-
-
-def _table(heads: list[str], lines: list[list[str]], *, left: int) -> str:
-    rule = ["---"] * left + ["--:"] * (len(heads) - left)
-    cells = [[" ".join(text.split()).replace("|", "\\|") for text in line] for line in lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in [heads, rule, *cells])

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..clocks import OBSERVE, locked_mhz
 from ..errors import ConfigError
+from ..provenance import commit_text
 from ..records import Interval, Job, JobStatus
 from ..results import Row, copy_ceiling, device, expected, rows
 
@@ -28,13 +29,13 @@ def finding(job: Job) -> Values:
     _whole(job)
     claim = job.judgement.claim
     environment = job.environment
-    return _strict(
+    return strict(
         {
             "experiment": job.experiment,
             "question": job.question,
             "command": job.command,
             "date": (job.ended or job.started)[:10],
-            "commit": _commit(environment.get("code") or {}),
+            "commit": commit_text(environment.get("code") or {}),
             "environment": _environment(job),
             "protocol": _protocol(job),
             "rows": [_row(row) for row in rows(job)],
@@ -67,11 +68,6 @@ def _whole(job: Job) -> None:
         raise ConfigError(f"{where} has mode={mode}: a finding needs times, mode=run")
     if job.config.get("cell"):
         raise ConfigError(f"{where} ran cell={job.config['cell']} only: a finding is of all cells")
-
-
-def _commit(code: Values) -> str | None:
-    commit = code.get("commit")
-    return f"{commit}-dirty" if commit and code.get("dirty") else commit
 
 
 def _environment(job: Job) -> Values:
@@ -157,17 +153,15 @@ def _roof(row: Row) -> str | None:
 
 
 def _interval(value: Interval | None) -> Values | None:
-    if value is None:
-        return None
-    return {"median": value.median, "low": value.low, "high": value.high}
+    return None if value is None else dataclasses.asdict(value)
 
 
-def _strict(value: Any) -> Any:
+def strict(value: Any) -> Any:
     """JSON has no NaN: what is not finite is null. Six significant digits hold every reading."""
     if isinstance(value, dict):
-        return {key: _strict(inner) for key, inner in value.items()}
+        return {key: strict(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_strict(inner) for inner in value]
+        return [strict(inner) for inner in value]
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value
@@ -210,8 +204,12 @@ def _file_name(text: str) -> str:
 
 def write_finding(job: Job, findings: Path) -> Path:
     """Writes the finding below the findings folder, in place of an earlier one. Its path."""
-    path = findings / place(job)
-    text = json.dumps(finding(job), indent=1, allow_nan=False) + "\n"
+    return save(finding(job), findings / place(job))
+
+
+def save(values: Values, path: Path) -> Path:
+    """Writes a finding, whole; its path."""
+    text = json.dumps(values, indent=1, allow_nan=False) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path

@@ -1,5 +1,7 @@
 """Numbers as a person reads them: significant digits, and '-' where there is none."""
 
+from collections.abc import Sequence
+
 from ..records import Interval
 
 ABSENT = "-"
@@ -61,3 +63,16 @@ def duration(seconds: float) -> str:
         if seconds >= factor:
             return f"{number(seconds / factor, 3)} {unit}"
     return f"{number(seconds / 1e-6, 3)} us"
+
+
+def short_commit(commit: str | None) -> str:
+    """`commit 0123456789-dirty`."""
+    sha, _, dirty = (commit or "unknown").partition("-")
+    return f"commit {sha[:10]}" + (f"-{dirty}" if dirty else "")
+
+
+def markdown_table(heads: Sequence[str], lines: Sequence[Sequence[str]], *, left: int) -> str:
+    """The first `left` columns are words, the others numbers."""
+    rule = ["---"] * left + ["--:"] * (len(heads) - left)
+    cells = [[" ".join(text.split()).replace("|", "\\|") for text in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [heads, rule, *cells])

@@ -33,7 +33,7 @@ def measure(
     monitor: DeviceMonitor,
 ) -> dict[str, Any] | None:
     """Decimal GB/s of a copy (read plus written bytes) and of a read; None where memory is too
-    short for one."""
+    short for one, a `reason` alone where no block was sound. Raises as the clock does."""
     if free_memory < 6 * COPY_BYTES:
         return None
     source = torch.empty(COPY_BYTES // 4, dtype=torch.float32, device=device).normal_()
@@ -54,7 +54,10 @@ def measure(
     found: dict[str, Any] = {}
     for name in calls:
         clock.prepare(name)
-        rounds = [clock.block(name, "cold", k, 0).samples_us[0] for k in range(ROUNDS)]
+        blocks = [clock.block(name, "cold", k, 0) for k in range(ROUNDS)]
+        rounds = [b.samples_us[0] for b in blocks if b.held and not b.fault]
+        if not rounds:
+            return {"reason": f"no ceilings: no block of {name} was held at its usual clock"}
         latency = median_interval(rounds, protocol.confidence)
         rate = [moved[name] / us / 1e3 for us in (latency.median, latency.high, latency.low)]
         found[f"{name}_gbps"] = dict(zip(("median", "low", "high"), rate, strict=True))
@@ -75,7 +78,9 @@ def too_fast(record: Record, ceilings: dict[str, Any] | None, datasheet: float |
     takes them in, and more than the roof with them is no more than a label.
     """
     timing, cost = record.timing, record.cost
-    if timing is None or cost is None or timing.state != "cold" or not ceilings:
+    if timing is None or cost is None or timing.state != "cold":
+        return ""
+    if not ceilings or "copy_gbps" not in ceilings:
         return ""
     measured = max(Interval(**ceilings[key]).high for key in ("copy_gbps", "read_gbps"))
     roof = min(MARGIN * measured, datasheet or float("inf"))

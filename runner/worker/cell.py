@@ -20,7 +20,7 @@ from .context import Context
 from .device_state import DeviceMonitor
 from .failure import Poisoned, classify, is_sticky
 from .gate import Gate, WrongAnswer, place_of
-from .graph import graphed
+from .graph import Uncapturable, graphed
 from .hiding import look
 from .inputs import clone
 from .load import (
@@ -195,18 +195,20 @@ class CellRun:
                     traceback.format_exc(),
                 )
             return
+        cell = self._cell
         for attempt in timed:
             self._context.announce(attempt.name, "recheck")
             try:
-                with self._context.ranges.step(
-                    self._cell.index, self._cell.id, attempt.name, "check"
-                ):
+                with self._context.ranges.step(cell.index, cell.id, attempt.name, "check"):
                     attempt.recheck = gate.check(self._as_timed(attempt, gate))
             except WrongAnswer as wrong:
                 attempt.recheck = wrong.correctness
-                attempt.fail(
-                    wrong.status, f"after timing, on unseen inputs: {wrong.reason}", "recheck"
-                )
+                why = f"after timing, on unseen inputs: {wrong.reason}"
+                attempt.fail(wrong.status, why, "recheck")
+            except Uncapturable as refused:
+                if refused.harmed:
+                    raise Poisoned(attempt.name, Status.invalid, refused.reason, "") from refused
+                attempt.fail(Status.invalid, f"after timing: {refused.reason}", "recheck")
             except Exception as error:
                 self._stop_if_sticky(attempt.name, error)
                 attempt.fail(*classify(error), "recheck", traceback.format_exc())
@@ -236,9 +238,8 @@ class CellRun:
             torch.cuda.reset_peak_memory_stats(self._context.device)
 
     def _peak(self) -> int | None:
-        if self._context.kind is Device.cuda:
-            return torch.cuda.max_memory_allocated(self._context.device)
-        return None
+        cuda = self._context.kind is Device.cuda
+        return torch.cuda.max_memory_allocated(self._context.device) if cuda else None
 
     def _free(self) -> None:
         if self._context.kind is Device.cuda:

@@ -29,7 +29,7 @@ import torch
 
 from ..records import Block, DeviceState
 from ..schema import Protocol, Submit
-from ..statistics import trend
+from ..statistics import steady, trend
 from .clock_rules import fault
 from .device_state import DeviceMonitor
 from .graph_runs import GraphRuns
@@ -40,11 +40,17 @@ from .untimed import NoSlope, OutsideWork, work_outside
 
 Call = Callable[..., Any]
 
+COLD = "cold"
+"""The state in which a run takes copies in turn."""
+
 TRIES = 3
 """A block that the GPU's clock spoiled, or whose queue was not held, is taken so often at most."""
 
 WINDOW = 16
 """Runs of the warm-up in which no trend must show."""
+
+MOST_RUNS = 10_000
+"""Calls that take no device time at all must end the warm-up too."""
 
 PATIENCE = 10
 """So many times `warmup_ms` at most, while there is one."""
@@ -63,7 +69,6 @@ class DeviceClock:
         cache_bytes: int,
         free_memory: int,
         monitor: DeviceMonitor,
-        draw_copy: Callable[[], Inputs] | None = None,
         submit: Submit = Submit.stream,
         warm: Mapping[str, int] | None = None,
     ) -> None:
@@ -76,12 +81,9 @@ class DeviceClock:
         self.timer = "cuda events, slope over back-to-back calls, queue held"
         if graph:
             self.timer = "cuda events, slope over calls in a CUDA graph, queue held"
-        states = [*(["graph cold", "graph warm"] if graph else []), "cold", "warm"]
-        if graph or not protocol.warm:
-            states.remove("warm")
-        if not protocol.warm and graph:
-            states.remove("graph warm")
-        self.states: tuple[str, ...] = tuple(states)
+        kind = "graph " if graph else ""
+        states = [f"{kind}cold", *([f"{kind}warm"] if protocol.warm else [])]
+        self.states: tuple[str, ...] = (*states, "cold") if graph else tuple(states)
         """Sampled in each round, the headline's first; beside a graph the stream's cold period."""
         self._rotation = Rotation(
             inputs,
@@ -90,7 +92,6 @@ class DeviceClock:
             free_memory=free_memory,
             warm=set((warm or {}).values()),
             always_flush=graph,
-            draw_copy=draw_copy,
         )
         self.cache = self._rotation.method(list(warm or {}))
         self._streams = StreamRuns(
@@ -105,7 +106,7 @@ class DeviceClock:
         self._clocks: dict[str, list[int]] = {}
         self.per_sample: dict[str, int] = {}
         self.warmup: dict[str, tuple[int, float]] = {}
-        self.settled: dict[str, bool] = {}
+        self.settled: dict[str, bool | None] = {}
 
     def release(self) -> tuple[Inputs, ...]:
         """The first and the last copy that were timed; the memory of the rest goes back."""
@@ -124,6 +125,10 @@ class DeviceClock:
     def nodes(self, name: str) -> dict[str, float]:
         """What a call became in the graph, by kind of node; empty without a graph."""
         return self._graphs.nodes(name) if self._graphs is not None else {}
+
+    def slots(self, name: str) -> int:
+        """Outputs that stay alive at once, so that as much lies between two writes of a place."""
+        return self._streams.slots[name]
 
     @property
     def rotation(self) -> Rotation:
@@ -156,14 +161,17 @@ class DeviceClock:
         """Runs until `warmup_ms` of device time are spent and the last runs show no trend."""
         least = self._protocol.warmup_ms * 1e3
         window: deque[float] = deque(maxlen=WINDOW)
-        count, spent, settled = 0, 0.0, False
-        while not settled and (spent < PATIENCE * least or not count):
+        count, spent, runs = 0, 0.0, 0
+        while True:
             elapsed, _ = self._run(name, 2 * self.per_sample[name], self.states[0])
             window.append(elapsed)
-            spent += elapsed
+            spent, runs = spent + elapsed, runs + 1
             count += 2 * self.per_sample[name]
-            settled = spent >= least and len(window) == WINDOW and not trend(window)
-        self.settled[name] = settled
+            if spent >= least and len(window) == WINDOW and not trend(window):
+                break
+            if spent >= PATIENCE * least or runs >= MOST_RUNS:
+                break
+        self.settled[name] = steady(window)
         self.warmup[name] = (count, spent / 1e6)
 
     def _can_hold(self, name: str) -> bool:
@@ -214,10 +222,11 @@ class DeviceClock:
         all_held = True
         for _ in range(self._protocol.samples):
             one, held_one = self._run(name, count, state)
-            # the same copies first, where they are cold again: their place in memory cancels too
-            self._rotation.rewind(count)
+            # the same copies first, where they are cold again: their place in memory cancels
+            back = state == COLD and self._rotation.rewind(count)
             two, held_two = self._run(name, 2 * count, state)
-            self._rotation.skip()
+            if back:
+                self._rotation.skip()
             all_held = all_held and held_one and held_two
             samples.append((two - one) / count)
         return tuple(samples), all_held

@@ -32,6 +32,19 @@ class EmptyGraph(Uncapturable):
     """A graph without a kernel or a copy: what was captured did no work."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pool:
+    """Memory that graphs share, and the one stream that they are captured on: the allocator gives
+    a block of a pool only to the stream that it was freed on."""
+
+    handle: Any
+    stream: torch.cuda.Stream
+
+    @classmethod
+    def of(cls, device: torch.device) -> "Pool":
+        return cls(handle=torch.cuda.graph_pool_handle(), stream=torch.cuda.Stream(device))
+
+
 @dataclass(slots=True)
 class Captured:
     """A graph of some calls, ready to replay. `nodes` counts its nodes by kind; `outputs` are the
@@ -53,7 +66,7 @@ def capture(
     slots: int,
     device: torch.device,
     *,
-    pool: Any = None,
+    pool: "Pool | None" = None,
 ) -> Captured:
     """A graph of `count` calls that take the copies in turn; the last `slots` outputs stay alive.
 
@@ -63,16 +76,15 @@ def capture(
     them.
     """
     graph = torch.cuda.CUDAGraph(keep_graph=True)
-    pool = pool or torch.cuda.graph_pool_handle()
-    stream = torch.cuda.Stream(device)
+    pool = pool or Pool.of(device)
     ring: list[Any] = [None] * max(1, slots)
     failure: Exception | None = None
     torch.cuda.synchronize(device)
     collecting = gc.isenabled()
     gc.disable()  # a tensor that dies in between would be freed on a stream that is captured
     try:
-        with torch.cuda.stream(stream):
-            graph.capture_begin(pool=pool)
+        with torch.cuda.stream(pool.stream):
+            graph.capture_begin(pool=pool.handle)
             try:
                 for k in range(count):
                     ring[k % len(ring)] = call(*copies[k % len(copies)])
@@ -83,15 +95,17 @@ def capture(
                     graph.capture_end()
                 except Exception as error:
                     failure = failure or error
-                    _leave_pool(device, pool)
+                    _leave_pool(device, pool.handle)
     finally:
         if collecting:
             gc.enable()
     if failure is not None:
         ring.clear()
         reason = f"cannot be captured in a CUDA graph: {_first_line(failure)}"
+        # its frames hold the copies: a reason is kept, the exception is not
+        failure = None
         del graph
-        raise Uncapturable(reason, harmed=not _able(device)) from failure
+        raise Uncapturable(reason, harmed=not _able(device))
     nodes = dict(graph_nodes(graph.raw_cuda_graph()))
     if not any(nodes.get(kind) for kind in WORK):
         held = ", ".join(f"{n} {kind}" for kind, n in nodes.items()) or "nothing"

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .graph import Captured, capture
+from .graph import Captured, Pool, capture
 from .rotation import Rotation
 from .stream_runs import cycles
 
@@ -25,7 +25,7 @@ class GraphRuns:
     def __init__(self, rotation: Rotation, device: torch.device) -> None:
         self._rotation = rotation
         self._device = device
-        self._pool = torch.cuda.graph_pool_handle()
+        self._pool = Pool.of(device)
         self._graphs: dict[tuple[str, int, bool], Captured] = {}
         self._nodes: dict[str, dict[str, float]] = {}
 

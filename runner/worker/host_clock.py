@@ -12,7 +12,7 @@ from typing import Any
 
 from ..records import Block
 from ..schema import Protocol
-from ..statistics import trend
+from ..statistics import steady, trend
 from .inputs import Inputs
 
 Call = Callable[..., Any]
@@ -41,7 +41,7 @@ class HostClock:
         self._protocol = protocol
         self.per_sample: dict[str, int] = {}
         self.warmup: dict[str, tuple[int, float]] = {}
-        self.settled: dict[str, bool] = {}
+        self.settled: dict[str, bool | None] = {}
         self._fastest: dict[str, float] = {}
 
     def prepare(self, name: str) -> None:
@@ -64,7 +64,7 @@ class HostClock:
             if spent >= least and count >= look:
                 settled = not trend(window)
                 look = count + WINDOW
-        self.settled[name] = settled
+        self.settled[name] = steady(window)
         self.warmup[name] = (count, spent)
         self._fastest[name] = max(fastest * 1e6, 0.1)
         self.per_sample[name] = max(1, round(self._protocol.sample_us / self._fastest[name]))

@@ -79,6 +79,8 @@ class Worker:
             self._session = Session(experiment, kind, message["job"], self._announce)
             if message.get("ceilings"):
                 self._session.measure_ceilings()
+            else:
+                self._session.know_ceilings(message.get("known_ceilings"))
         except Exception as error:
             self._say({"say": "fatal", "reason": str(error), "traceback": traceback.format_exc()})
             return False

@@ -3,8 +3,11 @@
 One that fails in the rounds is taken out, and the rest start anew without it.
 """
 
+import gc
 import traceback
 from collections.abc import Callable, Sequence
+
+import torch
 
 from ..records import Block, Cell, Status, Sustained
 from ..schema import Device
@@ -50,39 +53,45 @@ class Measuring:
     def run(self, attempts: Sequence[Attempt], seed: int) -> None:
         """Gives each attempt its timing, or the reason why it has none."""
         self._attempts = {attempt.name: attempt for attempt in attempts}
-        while self._attempts:
-            self._at = next(iter(self._attempts))
-            try:
-                self._context.announce(self._at, "warmup")
-                clock = self._clock(seed)
-                for name in self._attempts:
-                    self._warm_up(clock, name)
-                built = Built(graphs=graphs_compiled(), kernels=kernels_built())
-                sampled, stopped = self._rounds(clock, seed)
-                kept_at_it = {name: self._sustain(clock, name, sampled) for name in self._attempts}
-            except NoSlope as reason:
-                self._attempts.pop(self._at).fail(Status.invalid, str(reason), "time")
-            except EmptyGraph as empty:
-                self._attempts.pop(self._at).fail(Status.invalid, empty.reason, "time")
-            except Uncapturable as refused:
-                if refused.harmed:
-                    trace = traceback.format_exc()
-                    raise Poisoned(self._at, Status.unsupported, refused.reason, trace) from refused
-                self._attempts.pop(self._at).fail(Status.unsupported, refused.reason, "time")
-            except Exception as error:
-                self._stop_if_sticky(self._at, error)
+        while self._attempts and not self._try(seed):
+            # what the failed try held: its copies would take the memory of the next one's
+            gc.collect()
+            if self._context.kind is Device.cuda:
+                torch.cuda.empty_cache()
+
+    def _try(self, seed: int) -> bool:
+        """Times all attempts side by side; False where one failed and is taken out."""
+        self._at = next(iter(self._attempts))
+        try:
+            self._context.announce(self._at, "warmup")
+            clock = self._clock(seed)
+            for name in self._attempts:
+                self._warm_up(clock, name)
+            built = Built(graphs=graphs_compiled(), kernels=kernels_built())
+            sampled, stopped = self._rounds(clock, seed)
+            kept_at_it = {name: self._sustain(clock, name, sampled) for name in self._attempts}
+        except NoSlope as reason:
+            self._attempts.pop(self._at).fail(Status.invalid, str(reason), "time")
+        except EmptyGraph as empty:
+            self._attempts.pop(self._at).fail(Status.invalid, empty.reason, "time")
+        except Uncapturable as refused:
+            if refused.harmed:
                 trace = traceback.format_exc()
-                self._attempts.pop(self._at).fail(*classify(error), "time", trace)
-            else:
-                late = Built(
-                    graphs=graphs_compiled() - built.graphs, kernels=kernels_built() - built.kernels
-                )
-                for name, attempt in self._attempts.items():
-                    attempt.settle(
-                        self._context, clock, sampled[name], stopped, late, kept_at_it[name]
-                    )
-                self._after_rounds(clock, list(self._attempts.values()))
-                return
+                raise Poisoned(self._at, Status.unsupported, refused.reason, trace) from None
+            self._attempts.pop(self._at).fail(Status.unsupported, refused.reason, "time")
+        except Exception as error:
+            self._stop_if_sticky(self._at, error)
+            trace = traceback.format_exc()
+            self._attempts.pop(self._at).fail(*classify(error), "time", trace)
+        else:
+            late = Built(
+                graphs=graphs_compiled() - built.graphs, kernels=kernels_built() - built.kernels
+            )
+            for name, attempt in self._attempts.items():
+                attempt.settle(self._context, clock, sampled[name], stopped, late, kept_at_it[name])
+            self._after_rounds(clock, list(self._attempts.values()))
+            return True
+        return False
 
     def _clock(self, seed: int) -> Clock:
         context = self._context
@@ -127,16 +136,21 @@ class Measuring:
         if isinstance(clock, HostClock) or not protocol.sustained_ms:
             return ""
         self._before(name, protocol.max_rounds)
-        with self._context.ranges.step(self._cell.index, self._cell.id, name, "measure"):
-            return sustain(
-                self._attempts[name].function,
-                clock.rotation,
-                period_us=median_interval(sampled[name].rounds("cold")).median,
-                host_us=clock.host_us(name),
-                milliseconds=protocol.sustained_ms,
-                monitor=self._monitor,
-                device=self._context.device,
-            )
+        try:
+            with self._context.ranges.step(self._cell.index, self._cell.id, name, "measure"):
+                return sustain(
+                    self._attempts[name].function,
+                    clock.rotation,
+                    slots=clock.slots(name),
+                    period_us=median_interval(sampled[name].rounds("cold")).median,
+                    host_us=clock.host_us(name),
+                    milliseconds=protocol.sustained_ms,
+                    monitor=self._monitor,
+                    device=self._context.device,
+                )
+        except Exception as error:  # the rounds are good all the same
+            self._stop_if_sticky(name, error)
+            return f"no sustained time: {classify(error)[1]}"
 
     def _before(self, name: str, round_: int) -> None:
         self._at = name

@@ -42,7 +42,6 @@ class Rotation:
         free_memory: int,
         warm: Collection[int] = (),
         always_flush: bool = False,
-        draw_copy: Callable[[], Inputs] | None = None,
     ) -> None:
         self._device = device
         self._cache_bytes = cache_bytes
@@ -53,10 +52,9 @@ class Rotation:
         needed = copies_needed(self._bytes, cache_bytes, MAX_CALLS, limit)
         places = min(PLACES, limit // self._bytes) if self._bytes and cache_bytes else 1
         self.count = max(needed, places)
-        copy = draw_copy or (lambda: clone(cold))
         self.copies: list[Inputs] = [inputs]
         for _ in range(self.count - 1):
-            made = copy()
+            made = clone(cold)
             self.copies.append(
                 tuple(inputs[k] if k in warm else tensor for k, tensor in enumerate(made))
             )
@@ -74,7 +72,7 @@ class Rotation:
         return MAX_CALLS if self.rotates else max(2, len(self.copies))
 
     def before_run(self) -> None:
-        """Outside the window: no line persists, and where copies do not rotate L2 is read full."""
+        """Outside the window: no line persists, and L2 is read full where it is to be flushed."""
         if not self.persisting and self._device.type == "cuda":
             reset_persisting_l2()
         if self._flush is not None:
@@ -97,14 +95,18 @@ class Rotation:
         copies, place = self.take(calls)
         return [copies[(place + k) % len(copies)] for k in range(calls)]
 
-    def rewind(self, calls: int) -> None:
-        """Back by a run of so many calls, where that run alone was enough to make its first copy
-        cold again; else on from where it ended."""
-        if calls * self._bytes >= TIMES * self._cache_bytes:
+    def rewind(self, calls: int) -> bool:
+        """Back to where the last run of so many calls began, where what came after its last use
+        of that copy is enough to make it cold again; else on from where the run ended. Whether it
+        went back."""
+        since = (calls - 1) % len(self.copies) + 1
+        if since * self._bytes >= TIMES * self._cache_bytes:
             self._place = (self._place - calls) % len(self.copies)
+            return True
+        return False
 
     def skip(self) -> None:
-        """One copy further, so that runs do not fall into step with the copies."""
+        """One copy further, so that runs that went back do not fall into step with the copies."""
         self._place = (self._place + 1) % len(self.copies)
 
     def release(self) -> tuple[Inputs, ...]:

@@ -80,10 +80,17 @@ class Session:
             else {"sm_mhz": state.sm_mhz, "memory_mhz": state.memory_mhz, "watts": state.watts},
         }
 
+    def know_ceilings(self, measured: dict[str, Any] | None) -> None:
+        """Takes what an earlier worker of the job measured; None where none did."""
+        self._ceilings = measured
+
     def measure_ceilings(self) -> None:
-        """Measures what this GPU's memory gives; part of the environment from then on."""
+        """Measures what this GPU's memory gives; part of the environment from then on. Where that
+        fails there are no ceilings, and the reason stands in their place."""
         context = self.context
-        if context.kind is Device.cuda:
+        if context.kind is not Device.cuda:
+            return
+        try:
             self._ceilings = ceilings.measure(
                 context.experiment.protocol,
                 device=context.device,
@@ -91,7 +98,10 @@ class Session:
                 free_memory=context.free_memory(),
                 monitor=self._monitor,
             )
-            torch.cuda.empty_cache()
+        except Exception as error:
+            context.synchronize()  # a device that answers no more is fatal all the same
+            self._ceilings = {"reason": f"no ceilings: {classify(error)[1]}"}
+        torch.cuda.empty_cache()
 
     def measure(
         self,

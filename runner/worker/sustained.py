@@ -46,6 +46,7 @@ def sustain(
     call: Callable[..., Any],
     rotation: Rotation,
     *,
+    slots: int,
     period_us: float,
     host_us: float | None,
     milliseconds: float,
@@ -69,11 +70,12 @@ def sustain(
     done: list[torch.cuda.Event] = []
     settle = max(1, round(0.5 * milliseconds * 1e3 / (batch * period_us)))
     batches = settle + max(4, round(milliseconds * 1e3 / (batch * period_us)))
-    place, last, output = 0, monitor.energy_mj(), None
+    ring: list[Any] = [None] * slots  # outputs rotate as the timed ones do
+    place, slot, last = 0, 0, monitor.energy_mj()
     for number in range(batches):
         for _ in range(batch):
-            output = call(*copies[place])
-            place = (place + 1) % len(copies)
+            ring[slot] = call(*copies[place])
+            place, slot = (place + 1) % len(copies), (slot + 1) % slots
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         done.append(event)
@@ -88,7 +90,7 @@ def sustain(
             clocks.append(state.sm_mhz)
             limited += POWER in state.throttle
     torch.cuda.synchronize(device)
-    del output
+    ring.clear()
     calls = batch * (batches - settle)
     elapsed_us = done[settle - 1].elapsed_time(done[-1]) * 1e3
     period = elapsed_us / calls

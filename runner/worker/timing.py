@@ -93,7 +93,7 @@ def _notes(
         notes.append(f"two modes: {share:.0%} of rounds near {low:.4g} us, rest {high:.4g} us")
     if faulty := labels(sampled.blocks)[0]:
         notes.append(faulty)
-    if not clock.settled[name]:
+    if clock.settled[name] is False:
         _, seconds = clock.warmup[name]
         notes.append(f"the warm-up of {seconds:.3g} s ended while its times still had a trend")
     if isinstance(sustained, str) and sustained:

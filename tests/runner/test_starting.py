@@ -71,8 +71,14 @@ def is_still(workers):
     return any(asleep(pid) for _ in range(3))
 
 
-def test_a_worker_that_waits_sleeps_and_holds_no_device(make):
-    assert is_still(make())
+def test_a_worker_that_waits_sleeps_and_holds_no_device_until_it_is_ended(make):
+    workers = make()
+    assert is_still(workers)
+    pid = pid_of(workers)
+    workers.close()
+    assert not Path(f"/proc/{pid}").exists()
+    assert set(workers.seconds) == {"start workers", "end workers"}
+    workers.close()
 
 
 @pytest.mark.gpu
@@ -115,17 +121,6 @@ def test_one_that_cannot_import_is_dropped_and_the_next_one_says_why(make, monke
     assert workers._worker is None
     with pytest.raises(Exception, match="a broken torch"):
         workers.ready()
-
-
-def test_one_that_nobody_needed_is_ended(make):
-    workers = make()
-    workers.prepare()
-    workers.prepared()
-    pid = pid_of(workers)
-    workers.close()
-    assert not Path(f"/proc/{pid}").exists()
-    assert set(workers.seconds) == {"start workers", "end workers"}
-    workers.close()
 
 
 def test_one_that_imports_for_too_long_is_given_up(make, monkeypatch):

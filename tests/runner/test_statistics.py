@@ -8,6 +8,7 @@ from kernel_lab.runner.statistics import (
     median_interval,
     paired_ratio,
     process_ratio,
+    steady,
     trend,
     two_modes,
     verdict,
@@ -161,3 +162,9 @@ def test_noise_and_tiny_changes_are_no_trend():
     assert sum(value != 0 for value in found) <= 0.07 * 400
     assert trend([100 + 0.01 * k for k in range(16)]) == 0.0
     assert trend([1.0, 2.0, 3.0]) == 0.0
+
+
+def test_too_few_values_are_neither_steady_nor_not():
+    assert steady([1.0] * 7) is None
+    assert steady([100.0] * 16) is True
+    assert steady([100 + k for k in range(16)]) is False

@@ -83,7 +83,7 @@ def test_long_turns_are_repeated_less_and_never_below_five():
 
 @pytest.fixture(scope="module")
 def ladder():
-    names = load_yaml((ROOT / "conf/doctor.yaml").read_text())["experiments"]["repeat"]
+    names = load_yaml((ROOT / "conf/doctor.yaml").read_text())["experiments"]["repeats"]
     return tuple(compose([f"experiment={name}", "target=h200_sxm"]) for name in names)
 
 
@@ -137,7 +137,7 @@ def test_what_the_doctor_measures_is_there():
     words = load_yaml((ROOT / "conf/doctor.yaml").read_text())
     shipped = vocabulary().names("experiment")
     assert words["paths"].keys() == {"stamp", "do_bench", "timer"}
-    assert words["experiments"].keys() == {"ladder", "calls", "repeat", "cold", "pairs"}
+    assert words["experiments"].keys() == {"ladder", "cold", "pairs", "repeats"}
     for names in words["experiments"].values():
         assert set(names) <= set(shipped)
 

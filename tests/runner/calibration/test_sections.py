@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from kernel_lab.runner.question.compose import compose
+from kernel_lab.runner.question.plan import plan
 from kernel_lab.runner.question.vocabulary import ROOT, load_yaml
-from kernel_lab.runner.schema import Experiment
+from kernel_lab.runner.schema import Device, Experiment
 from pydantic import TypeAdapter
 
 LAB = Path(__file__).resolve().parents[2] / "lab"
@@ -35,6 +36,13 @@ def experiment():
         [LAB],
     )
     return TypeAdapter(Experiment).dump_python(made, mode="json")
+
+
+@pytest.fixture(scope="module")
+def cell(experiment):
+    """The id of the one cell."""
+    (planned,) = plan(TypeAdapter(Experiment).validate_python(experiment), Device.cpu).cells
+    return planned.cell.id
 
 
 @pytest.fixture
@@ -127,9 +135,8 @@ def test_pairs_count_every_verdict(ask):
     assert (more["found"], more["reversed"]) == (more["faster"], more["slower"])
 
 
-def test_repeat_has_our_clock_and_the_foreign_ones_that_a_cpu_has(ask):
-    _, ladder = ask("ladder")
-    who = [[row["cell_id"], row["implementation"]] for row in ladder["rows"][:2]]
+def test_repeat_has_our_clock_and_the_foreign_ones_that_a_cpu_has(ask, cell):
+    who = [[cell, "right"], [cell, "also_right"]]
     code, result = ask("repeat", cells=who)
     assert code == 0, result.get("error")
     assert [row["implementation"] for row in result["rows"]] == [name for _, name in who]
@@ -139,10 +146,8 @@ def test_repeat_has_our_clock_and_the_foreign_ones_that_a_cpu_has(ask):
         assert row["reasons"].keys() == {"period_us", "do_bench_us"}
 
 
-def test_repeat_without_a_path_says_so(ask):
-    _, ladder = ask("ladder")
-    who = [[ladder["rows"][0]["cell_id"], "right"]]
-    _, result = ask("repeat", cells=who, paths={})
+def test_repeat_without_a_path_says_so(ask, cell):
+    _, result = ask("repeat", cells=[[cell, "right"]], paths={})
     assert result["rows"][0]["reasons"]["timer_us"] == "options.paths.timer is not given"
 
 
@@ -161,9 +166,8 @@ def test_calls_are_a_range_each_and_ranges_of_all_subjects_are_one_table(ask):
     }
 
 
-def test_calls_of_chosen_subjects_only(ask):
-    _, ladder = ask("ladder")
-    who = [[ladder["rows"][1]["cell_id"], ladder["rows"][1]["implementation"]]]
+def test_calls_of_chosen_subjects_only(ask, cell):
+    who = [[cell, "also_right"]]
     _, result = ask("calls", calls=1, cells=who)
     assert [[row["cell_id"], row["implementation"]] for row in result["rows"]] == who
 

@@ -6,6 +6,7 @@ import sys
 import pytest
 from kernel_lab.runner.doctor import sections
 from kernel_lab.runner.doctor.sections import gathered, measure_section, words
+from kernel_lab.runner.judge.instruments import SECTIONS
 from kernel_lab.runner.question import vocabulary
 
 PYTHON = sys.executable
@@ -92,5 +93,5 @@ def test_repeats_are_gathered(place):
 
 def test_every_section_measures_shipped_experiments():
     shipped = set(vocabulary.read(()).names("experiment"))
-    for section in sections.SECTIONS:
-        assert set(words().of(section)) <= shipped
+    for section in SECTIONS:
+        assert set(words().experiments[section]) <= shipped

@@ -34,9 +34,9 @@ def test_the_command_and_its_files(fake, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
-        ("sys.exit(0)", "wrote no report"),
+        ("sys.exit(0)", r"wrote no x\.nsys-rep"),
         ("print('out of luck'); sys.exit(3)", r"exit code 3: out of luck; see x\.nsys\.log"),
-        (GOOD.replace('"exported"', '""'), r"export wrote no x\.sqlite"),
+        (GOOD.replace('"exported"', '""'), r"nsys export ended well and wrote no x\.sqlite"),
         (GOOD + "if words[0] == 'export': sys.exit(1)", "export failed: exit code 1"),
         ("import time; time.sleep(60)", "after its limit"),
     ],
@@ -50,5 +50,5 @@ def test_what_may_go_wrong_is_a_reason(fake, tmp_path, program, reason):
 def test_an_old_report_is_not_taken_for_a_new_one(fake, tmp_path):
     fake("nsys", "sys.exit(0)")
     (tmp_path / "x.nsys-rep").write_text("of yesterday")
-    with pytest.raises(NsightError, match="wrote no report"):
+    with pytest.raises(NsightError, match=r"wrote no x\.nsys-rep"):
         profiled(tmp_path)

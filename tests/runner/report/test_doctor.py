@@ -42,6 +42,16 @@ def test_every_method_in_a_head_has_its_line(values):
         assert f"\n{name}: " in shown, name
 
 
+def test_the_line_over_copies_goes_from_its_first_point_to_its_last(values):
+    row = values["rows"]["ladder"][0]
+    row["graph_copies"] = [[1, 12.0], [2, 13.0], [64, 264.0]]  # what a replay costs cancels
+    shown = next(line for line in text(values).split("\n") if line.startswith("N1024 "))
+    assert shown.endswith("  4.000")
+    row["graph_copies"] = None
+    shown = next(line for line in text(values).split("\n") if line.startswith("N1024 "))
+    assert shown.endswith("  -")
+
+
 def test_what_cells_share_is_said_once(values):
     lines = text(values).split("\n")
     assert any(line.startswith("N2400000000 ") for line in lines)

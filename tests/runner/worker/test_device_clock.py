@@ -9,7 +9,7 @@ from kernel_lab.runner.worker.rotation import MAX_CALLS
 from kernel_lab.runner.worker.untimed import OutsideWork, outside
 
 
-def clock(calls, inputs, *, device="cpu", cache_bytes=0, free=1 << 30, draw_copy=None, **protocol):
+def clock(calls, inputs, *, device="cpu", cache_bytes=0, free=1 << 30, **protocol):
     values = {"samples": 1, "sample_us": 300.0, "warmup_ms": 5.0, **protocol}
     return DeviceClock(
         calls,
@@ -19,7 +19,6 @@ def clock(calls, inputs, *, device="cpu", cache_bytes=0, free=1 << 30, draw_copy
         cache_bytes=cache_bytes,
         free_memory=free,
         monitor=DeviceMonitor(""),
-        draw_copy=draw_copy,
     )
 
 
@@ -45,17 +44,6 @@ def test_memory_that_forbids_copies_is_said():
 
 def test_warm_can_be_left_out():
     assert clock({}, (torch.ones(4),), warm=False).states == ("cold",)
-
-
-def test_copies_are_drawn_anew_where_a_way_is_given():
-    drawn = []
-
-    def draw_copy():
-        drawn.append(1)
-        return (torch.ones(1024),)
-
-    clock({}, (torch.ones(1024),), cache_bytes=8192, draw_copy=draw_copy)
-    assert len(drawn) == 6
 
 
 L2 = 60 << 20

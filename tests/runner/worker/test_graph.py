@@ -6,7 +6,7 @@ from kernel_lab.runner.records import DeviceState
 from kernel_lab.runner.schema import Protocol, Submit
 from kernel_lab.runner.worker.device_clock import DeviceClock
 from kernel_lab.runner.worker.device_state import DeviceMonitor
-from kernel_lab.runner.worker.graph import EmptyGraph, Uncapturable, capture, graphed
+from kernel_lab.runner.worker.graph import EmptyGraph, Pool, Uncapturable, capture, graphed
 
 DEVICE = torch.device("cuda", 0)
 L2 = 60 << 20
@@ -50,6 +50,19 @@ def test_a_graph_without_a_kernel_is_an_error():
     kept = x * 2
     with pytest.raises(EmptyGraph, match="holds no kernel and no memcpy: nothing"):
         capture(lambda x: kept, [(x,)], 3, 1, DEVICE)
+
+
+@pytest.mark.gpu
+def test_graphs_of_one_pool_share_the_memory_of_their_outputs():
+    x = torch.randn(16 << 20, device=DEVICE)
+    two(x)
+    pool = Pool.of(DEVICE)
+    first = capture(two, [(x,)], 4, 2, DEVICE, pool=pool)
+    first.outputs.clear()
+    reserved = torch.cuda.memory_reserved()
+    second = capture(two, [(x,)], 4, 2, DEVICE, pool=pool)
+    assert torch.cuda.memory_reserved() == reserved
+    assert first.nodes == second.nodes
 
 
 @pytest.mark.gpu

@@ -85,3 +85,28 @@ def test_after_a_lap_every_copy_was_used_and_the_next_ones_follow():
     chosen = made.after_a_lap(lambda x: seen.append(x.data_ptr()), 6)
     assert len(set(seen)) == 4
     assert [copy[0].data_ptr() for copy in chosen] == [*seen, *seen[:2]]
+
+
+@pytest.mark.parametrize("elements", [1 << 10, 3 << 10, 1 << 13])
+def test_no_cold_call_meets_a_copy_before_three_times_the_cache_has_passed(elements):
+    """Runs of N and 2N in turn, as one slope after another takes them, whatever N."""
+    made = rotation(torch.ones(elements))
+    assert made.rotates
+    least = 3 * 102400 / (4 * elements)
+    for calls in range(1, 3 * made.count):
+        used = {}
+        now = 0
+        back = False
+        for _ in range(4):
+            for length, rewinds in ((calls, False), (2 * calls, True)):
+                if rewinds:
+                    back = made.rewind(calls)
+                copies, place = made.take(length)
+                for k in range(length):
+                    copy = (place + k) % len(copies)
+                    # between two uses: the calls since, this copy's own among them
+                    assert now - used.get(copy, -1000) >= least, (calls, copy)
+                    used[copy] = now
+                    now += 1
+            if back:
+                made.skip()

@@ -25,6 +25,7 @@ def kept_at_it(call, inputs, *, device, period_us, host_us, cache_bytes):
     return sustain(
         call,
         Rotation(inputs, device=device, cache_bytes=cache_bytes, free_memory=1 << 33),
+        slots=4,
         period_us=period_us,
         host_us=host_us,
         milliseconds=200.0,
