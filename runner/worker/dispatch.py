@@ -32,9 +32,9 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     (r"^triton_(red|per)_fused", "inductor", "reduction"),
     (r"\bcub::", "cub", "reduction"),
     (r"FillFunctor", "aten", "memset"),
-    (r"at::native.*(CatArrayBatchedCopy|copy_kernel)", "aten", "copy"),
+    (r"\bat::(native::)?.*(CatArrayBatchedCopy|copy_kernel)", "aten", "copy"),
     (
-        r"at::native.*(reduce_kernel|softmax|layer_norm|rms_norm|cunn_|Moments)|softmax_warp_",
+        r"\bat::(native::)?.*(reduce_kernel|softmax|layer_norm|rms_norm|cunn_|Moments)|softmax_warp_",
         "aten",
         "reduction",
     ),

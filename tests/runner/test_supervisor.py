@@ -10,6 +10,7 @@ from kernel_lab.runner.schema import Experiment, Protocol, Target
 from kernel_lab.runner.supervisor import Progress, Supervisor
 
 CELL = Cell(index=0, kernel="k", workload=Workload(axes={"N": 8}, dtype="fp32"))
+TRACED = {"say": "traced", "ranges": []}
 READY = {"say": "ready", "environment": {"gpu": {}}, "pid": 1, "profiled": ""}
 
 
@@ -337,7 +338,10 @@ def test_progress_hears_of_steps_rounds_and_deaths(supervise):
 
 def test_evidence_comes_one_by_one(supervise):
     made = supervise(
-        [[READY], [step("a", "trace"), evidence("a"), evidence("b"), {"say": "traced", "ranges": []}]]
+        [
+            [READY],
+            [step("a", "trace"), evidence("a"), evidence("b"), TRACED],
+        ]
     )
     found = made.trace(CELL, ["a", "b"])
     assert [(e.implementation, e.launch_count) for e in found] == [("a", 1), ("b", 1)]
@@ -346,7 +350,7 @@ def test_evidence_comes_one_by_one(supervise):
 def test_a_death_while_tracing_is_no_evidence_and_the_rest_is_traced(supervise):
     made = supervise(
         [[READY], [evidence("a"), step("b", "trace"), Death(-11)]],
-        [[READY], [evidence("c"), {"say": "traced", "ranges": []}]],
+        [[READY], [evidence("c"), TRACED]],
     )
     found = {e.implementation: e for e in made.trace(CELL, ["a", "b", "c"])}
     assert found["a"].launch_count == found["c"].launch_count == 1
@@ -361,7 +365,7 @@ def test_a_worker_that_stops_after_its_last_evidence_loses_none(supervise):
 
 
 def test_evidence_that_the_worker_forgot_is_said_to_be_none(supervise):
-    made = supervise([[READY], [evidence("a"), {"say": "traced", "ranges": []}]])
+    made = supervise([[READY], [evidence("a"), TRACED]])
     found = {e.implementation: e for e in made.trace(CELL, ["a", "b"])}
     assert found["b"].launch_count is None
     assert found["b"].reason

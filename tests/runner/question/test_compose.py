@@ -105,7 +105,7 @@ REFUSED = [
     ("kernel=tinny", r"kernel=tinny: unknown\..*Did you mean tiny\?.*--config-dir"),
     ("shapes=sqare", r"shapes=sqare: unknown\..*Did you mean square\?"),
     ("target=h100", r"target=h100: unknown\..*Did you mean h100_sxm\?"),
-    ("trace=[torch,nope]", r"trace=nope: unknown\. Choices: auto, none, torch"),
+    ("trace=[torch,nope]", r"trace=nope: unknown\. Choices: auto, ncu, none, nsys, torch"),
     ("trace=[none,torch]", r"trace=\[none,torch\]: none goes with no other"),
     ("shapes.product.M=[-1]", r"shapes\.product\.M: -1 is below min 0"),
     ("shapes.product.Q=[1]", r"shapes\.product: axis=Q: unknown\. Choices: K, M, N"),
