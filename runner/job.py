@@ -208,12 +208,15 @@ class JobRun:
     def _trace(self, records: list[Record], tracing: Supervisor | None) -> list[Record]:
         """Evidence for the cells that `trace` chooses; a record that it denies becomes invalid."""
         settled = {(r.cell.id, r.implementation): r for r in records}
+        kernel = self._request.experiment.kernel
+        languages = {name: made.language for name, made in kernel.implementations.items()}
         for evidence in evidence_of(
             self._tools,
             traceable(self._request.experiment, records),
             profiling=tracing,
             start=self._supervisor,
             folder=self._folder.path / "traces",
+            languages=languages,
         ):
             who = evidence.cell_id, evidence.implementation
             settled[who] = self._join(settled[who], evidence)

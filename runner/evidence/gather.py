@@ -1,6 +1,7 @@
 """The evidence passes of a job, tool by tool, each in a worker of its own after all timing."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -8,7 +9,9 @@ from ..nsight.leaks import apart
 from ..nsight.tools import find
 from ..process import Around
 from ..records import Evidence, Record
+from ..schema import Language
 from ..supervisor import Supervisor
+from ..worker.dispatch import own
 from .ncu import NcuPass
 from .nsys import NsysPass
 
@@ -34,15 +37,19 @@ def evidence_of(
     profiling: Supervisor | None,
     start: Start,
     folder: Path,
+    languages: Mapping[str, Language],
 ) -> Iterator[Evidence]:
     """Evidence of every record by every tool, as it comes. `profiling` is the supervisor of the
-    profiler's pass, whose worker may wait already; `folder` keeps the tools' reports.
+    profiler's pass, whose worker may wait already; `folder` keeps the tools' reports; `languages`
+    says whose a kernel is whose name no table knows.
 
     Raises NsightError where a tool is not here, WorkerError where no worker starts.
     """
     for name in tools:
         if name != PROFILER:
-            yield from _around(_pass(name, folder), start, by_cell)
+            for seen in _around(_pass(name, folder), start, by_cell):
+                launches = own(seen.launches, languages[seen.implementation])
+                yield replace(seen, launches=tuple(launches))
         elif profiling is not None:
             for records in by_cell.values():
                 names = [record.implementation for record in records]

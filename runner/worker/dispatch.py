@@ -5,6 +5,11 @@ words such as `softmax` or `gemv` alone say what a kernel is for, not whose it i
 """
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..records import Launch
+from ..schema import Language
 
 _TABLE: tuple[tuple[str, str, str], ...] = (
     (r"^(Memset|memset)", "memset", "memset"),
@@ -38,7 +43,13 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
         "aten",
         "reduction",
     ),
-    (r"at::native|^(vectorized_|unrolled_)?elementwise_kernel$", "aten", "pointwise"),
+    # ncu leaves the inner namespace out: at::vectorized_elementwise_kernel<...
+    (
+        r"at::native|\bat::(vectorized_|unrolled_)?elementwise_kernel<"
+        r"|^(vectorized_|unrolled_)?elementwise_kernel$",
+        "aten",
+        "pointwise",
+    ),
 )
 _PATTERNS = tuple((re.compile(p, re.IGNORECASE), family, kind) for p, family, kind in _TABLE)
 
@@ -49,3 +60,13 @@ def classify(name: str) -> tuple[str, str]:
         if pattern.search(name):
             return family, kind
     return "unknown", "unknown"
+
+
+def own(launches: Sequence[Launch], language: Language) -> list[Launch]:
+    """A name that no table knows, in a path written in Triton or CUDA here, is that path's own."""
+    if language is Language.torch:
+        return list(launches)
+    return [
+        replace(launch, family=str(language)) if launch.family == "unknown" else launch
+        for launch in launches
+    ]

@@ -16,7 +16,7 @@ import torch
 
 from ..records import Evidence, Launch
 from ..schema import Language
-from .dispatch import classify
+from .dispatch import classify, own
 from .inputs import Inputs
 
 _RANGE = "klab-call-"
@@ -49,7 +49,7 @@ def trace(
     found, held = record(
         call, copies, flush=flush, host_us=host_us, keep=len(copies), chrome=chrome
     )
-    per_call = [_own(launches, own_language) for launches in found]
+    per_call = [own(launches, own_language) for launches in found]
     if not any(per_call):
         return Evidence(
             tool="torch",
@@ -146,16 +146,6 @@ def attribute(events: list[dict[str, Any]], calls: int) -> list[list[Launch]]:
     for launches in per_call:
         launches.sort(key=lambda launch: launch.start_us)
     return [_from_zero(launches) for launches in per_call]
-
-
-def _own(launches: list[Launch], language: Language) -> list[Launch]:
-    """A name that no table knows, in a path written in Triton or CUDA here, is that path's own."""
-    if language is Language.torch:
-        return launches
-    return [
-        replace(launch, family=str(language)) if launch.family == "unknown" else launch
-        for launch in launches
-    ]
 
 
 def _launch(event: dict[str, Any]) -> Launch:

@@ -6,7 +6,7 @@ import sys
 import pytest
 from kernel_lab.runner.records import Launch
 from kernel_lab.runner.schema import Language
-from kernel_lab.runner.worker.evidence import _own, attribute, busy, seen, span
+from kernel_lab.runner.worker.evidence import attribute, busy, own, seen, span
 
 
 def call(index, start, length, thread=1):
@@ -203,9 +203,9 @@ def test_nothing_is_busy_for_no_time():
 
 def test_unknown_names_in_a_path_of_ours_are_that_paths():
     launches = [launch(0, 1, "unknown"), launch(1, 1, "aten")]
-    assert [k.family for k in _own(launches, Language.triton)] == ["triton", "aten"]
-    assert [k.family for k in _own(launches, Language.cuda)] == ["cuda", "aten"]
-    assert [k.family for k in _own(launches, Language.torch)] == ["unknown", "aten"]
+    assert [k.family for k in own(launches, Language.triton)] == ["triton", "aten"]
+    assert [k.family for k in own(launches, Language.cuda)] == ["cuda", "aten"]
+    assert [k.family for k in own(launches, Language.torch)] == ["unknown", "aten"]
 
 
 FIRST_SESSION = """
