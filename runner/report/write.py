@@ -6,6 +6,7 @@ from ..records import Job
 from .columns import results_csv, samples_csv
 from .plots import write_plots
 from .table import as_text
+from .timeline import write_timelines
 
 
 def write_report(job: Job) -> None:
@@ -15,3 +16,4 @@ def write_report(job: Job) -> None:
     (folder / "results.csv").write_text(results_csv(job))
     (folder / "samples.csv").write_text(samples_csv(job))
     write_plots(job, folder / "plots")
+    write_timelines(job, folder / "plots")
