@@ -70,6 +70,7 @@ def _measured(row: Row) -> dict[str, float | None]:
         "check/max_error": checked.max_error if checked else None,
         "check/share_of_tolerance": _share_of_tolerance(record),
         "evidence/launches": row.launches,
+        "evidence/dram_ratio": row.dram_ratio,
         "evidence/compile_s": record.compile_s,
         "evidence/tuning_s": record.tuning_s,
     }

@@ -40,10 +40,28 @@ def job_note(job: Job) -> str:
         )
     heads = ["cell", "implementation", "latency_us", "speed-up", "verdict", "status"]
     parts.append(_table(heads, lines))
+    parts.append(_reports(job))
     if len(table) > _LIMIT:
         parts.append(f"{len(table) - _LIMIT} more in results.csv")
     parts.append(f"`{job.command}`")
-    return "\n\n".join(parts)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _reports(job: Job) -> str:
+    """Where each traced call stands in which report: the range to look for in its timeline."""
+    lines = [
+        [
+            evidence.report,
+            row.cell.workload.label,
+            row.record.implementation,
+            f"`cell={row.cell.index:04d};impl={row.record.implementation}` > `trace`",
+            str(evidence.calls or ""),
+        ]
+        for row in rows(job)
+        for evidence in row.record.evidence
+        if evidence.report
+    ][:_LIMIT]
+    return _table(["report", "cell", "implementation", "range, domain kernel-lab", "calls"], lines)
 
 
 def _seen(texts: tuple[str, ...]) -> str:

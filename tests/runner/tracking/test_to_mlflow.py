@@ -155,7 +155,9 @@ def test_files_of_the_folder_are_artifacts(filed, client, store):
         "job.json", "results.csv", "samples.csv", "report.txt", "plots",
     }  # fmt: skip
     plots = [item.path for item in client.list_artifacts(filed["job"], "plots")]
-    assert plots == ["plots/latency.png"]
+    assert plots[0] == "plots/latency.png"
+    assert len(plots) > 1
+    assert all(path.startswith("plots/timeline-") for path in plots[1:])
     assert any(store.artifacts.rglob("report.txt"))
 
 
