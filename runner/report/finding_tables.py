@@ -9,6 +9,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,7 @@ def full(name: str, values: Values) -> str:
     parts = [
         f"### {name}",
         values["question"],
+        f"`{command}`" if (command := _command(values)) else "",
         _source(values),
         markdown_table(heads, lines, left=2),
     ]
@@ -105,6 +107,8 @@ def compact(name: str, values: Values) -> str:
     note = f"`{name}`: latency in us"
     if against:
         note += f" (speed-up against {against})"
+    if command := _command(values):
+        note += f", `{command}`"
     table = markdown_table(["cell", *names], lines, left=1)
     return f"{note}. {_source(values)}\n\n{table}\n"
 
@@ -124,7 +128,24 @@ def _cell(row: Values) -> str:
         for axis, value in row["axes"].items()
     ]
     layout = [] if row["layout"] == "contiguous" else [row["layout"]]
-    return " ".join([*axes, row["dtype"], *layout])
+    drawn = _distribution(row)
+    return " ".join([*axes, row["dtype"], *layout, *([] if drawn == "normal" else [drawn])])
+
+
+def _distribution(row: Values) -> str:
+    """How the inputs were drawn: `normal` where the finding is from before it said so."""
+    return str(row.get("distribution", "normal"))
+
+
+_PLAIN = ("experiment", "shapes", "dtype", "protocol", "target", "tracking", "trace", "device")
+"""Overrides that the name, the source or the rows of a finding tell already."""
+
+
+def _command(values: Values) -> str:
+    """The command where it holds more than the words of a plain run: what was asked otherwise."""
+    words = shlex.split(values["command"])
+    keys = [word.partition("=")[0] for word in words if "=" in word]
+    return values["command"] if any(key not in _PLAIN for key in keys) else ""
 
 
 def _latency(row: Values) -> str:
@@ -175,6 +196,9 @@ def _source(values: Values) -> str:
         sampling += f", {protocol['rounds']} rounds"
     if clocks := said(protocol.get("clocks", OBSERVE)):
         sampling += f", {clocks}"
+    drawn = list(dict.fromkeys(map(_distribution, values["rows"])))
+    if drawn != ["normal"]:
+        sampling += f", inputs {' and '.join(drawn)}"
     device = environment.get("device") or environment.get("target") or "device unknown"
     copy = environment.get("copy_gbps")
     if copy:
