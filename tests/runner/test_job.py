@@ -304,6 +304,17 @@ def test_repro_runs_this_implementation_of_this_cell_and_no_other(run):
     ]
 
 
+def test_tritons_cache_is_this_gpus_own_and_said_to_be(monkeypatch):
+    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    found = worker_environment(Experiment(), GPU)
+    assert found["TRITON_CACHE_DIR"].endswith("cache/triton/h200-GPU-1234")
+    assert found["KLAB_TRITON_CACHE"] == found["TRITON_CACHE_DIR"]
+    twin = dataclasses.replace(GPU, uuid="GPU-5678")
+    assert worker_environment(Experiment(), twin)["TRITON_CACHE_DIR"] != found["TRITON_CACHE_DIR"]
+    monkeypatch.setenv("TRITON_CACHE_DIR", "/t")
+    assert "KLAB_TRITON_CACHE" not in worker_environment(Experiment(), GPU)
+
+
 def test_the_worker_sees_one_gpu_and_none_of_the_trackers_secrets(monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
