@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # What is not named here has no place yet: give it one.
 FLOORS = {
     "errors": 0,
+    "printable": 0,
     "records": 0,
     "schema": 1,
     "channel": 1,
