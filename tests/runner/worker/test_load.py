@@ -161,9 +161,7 @@ def test_a_compiled_arm_that_made_no_graph_is_said_to_run_uncompiled():
     assert "ran uncompiled" in raised.value.reason
 
 
-def test_kernels_that_triton_has_built_are_counted_in_the_folder_that_is_ours(
-    tmp_path, monkeypatch
-):
+def test_kernels_that_triton_has_built_are_counted_in_our_own_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("KLAB_TRITON_CACHE", str(tmp_path))
     before = kernels_built()
