@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pydantic import TypeAdapter
 
 from .clock_lock import clock_rule
-from .device import Gpu
+from .device import Gpu, crowded
 from .environment import worker_environment
 from .folder import JobFolder, finished, read_job
 from .interrupts import Interrupts
@@ -166,12 +166,13 @@ class JobRun:
         does, sleeps through the timing, and is ended by `ends`. None where no trace is wanted."""
         experiment = self._request.experiment
         rule = clock_rule(experiment, self._request.gpu)
+        note = crowded(experiment.settings.threads) if self._request.gpu is None else ""
         with rule, self._supervisor(timing=True) as supervisor:
 
             def keep(planned: PlannedCell, records: list[Record], again: bool) -> list[Record]:
                 found = [
                     dataclasses.replace(
-                        record,
+                        _noted(record, note),
                         repro=self._repro(record),
                         device=self._request.gpu.name if self._request.gpu else "cpu",
                     )
@@ -231,6 +232,13 @@ class JobRun:
         words = ["klab", "run", *dirs, *own, f"cell={record.cell.id}"]
         words.append(f"implementations=[{record.implementation}]")
         return shlex.join(words)
+
+
+def _noted(record: Record, note: str) -> Record:
+    if not note or record.timing is None:
+        return record
+    timing = dataclasses.replace(record.timing, notes=(*record.timing.notes, note))
+    return dataclasses.replace(record, timing=timing)
 
 
 def _now() -> str:

@@ -1,5 +1,6 @@
 """From a checked experiment to a request: target settled, cells planned, before anything starts."""
 
+import dataclasses
 import shlex
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -7,7 +8,7 @@ from functools import cache
 
 from .clock_lock import require_lockable
 from .clocks import OBSERVE, check_clocks, locked_mhz
-from .device import Gpu, gpus, require_usable, settle
+from .device import Gpu, crowded, gpus, require_usable, settle
 from .errors import ConfigError
 from .job import Request
 from .judge.claims import check_claim
@@ -63,6 +64,8 @@ class Preparer:
                 f"{len(planned.excluded)} workloads were excluded (shapes.exclude)"
             )
         check_cells(experiment, [cell.cell for cell in planned.cells])
+        if gpu is None and (note := crowded(experiment.settings.threads)):
+            planned = dataclasses.replace(planned, notes=(*planned.notes, note))
         dirs = [part for folder in self._config_dirs for part in ("--config-dir", folder)]
         return Request(
             id=job_id,

@@ -67,7 +67,8 @@ def filled(text: str, findings: dict[str, Values], *, source: str) -> str:
 
 def full(name: str, values: Values) -> str:
     """A heading, what was measured on and with, a line a record, and the claim."""
-    heads = ["cell", "implementation", "latency us [95 %]", "speed-up [95 %]", "verdict"]
+    over = "range" if 1 < values["protocol"].get("processes", 1) < 6 else "95 %"
+    heads = ["cell", "implementation", f"latency us [{over}]", "speed-up [95 %]", "verdict"]
     heads += ["GB/s", "TFLOP/s", "of roof", "launches"]
     lines = [
         [
@@ -194,6 +195,8 @@ def _source(values: Values) -> str:
     sampling = f"protocol {protocol.get('name', '?')}"
     if protocol.get("rounds"):
         sampling += f", {protocol['rounds']} rounds"
+    if protocol.get("processes", 1) > 1:
+        sampling += f" over {protocol['processes']} fresh processes"
     if clocks := said(protocol.get("clocks", OBSERVE)):
         sampling += f", {clocks}"
     drawn = list(dict.fromkeys(map(_distribution, values["rows"])))

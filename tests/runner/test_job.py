@@ -132,6 +132,7 @@ def run(monkeypatch, tmp_path):
         clocks="observe",
         mode=Mode.run,
         auto=True,
+        threads=0,
         **request,
     ):
         Supervisor.asked = []
@@ -164,6 +165,7 @@ def run(monkeypatch, tmp_path):
         experiment.trace.cells = cells
         experiment.trace.auto = {} if auto else None
         experiment.mode = mode
+        experiment.settings.threads = threads
         plan = Plan(
             cells=tuple(PlannedCell(cell=c, implementations=("eager", "other")) for c in CELLS),
             excluded=(),
@@ -244,6 +246,15 @@ def test_without_a_gpu_there_is_no_evidence_pass(run):
     assert [a for a in Supervisor.asked if isinstance(a, tuple)] == []
     assert all(r.evidence == () for r in job.records)
     assert all(r.device == "cpu" for r in job.records)
+
+
+def test_more_threads_than_cpus_are_noted_in_every_time(run, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+
+    for gpu, threads, said in ((None, 4, True), (None, 2, False), (GPU, 4, False)):
+        made = run(both, gpu=gpu, threads=threads)
+        for item in made.records:
+            assert any("than the 2 CPUs" in note for note in item.timing.notes) is said
 
 
 def test_a_trace_that_denies_the_stages_makes_the_record_invalid(run):

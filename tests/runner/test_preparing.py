@@ -65,6 +65,14 @@ def test_what_only_a_gpu_can_do_is_refused_on_a_cpu_before_any_work(prepare, wor
     assert prepare(words).gpu is GPU
 
 
+def test_more_threads_than_cpus_are_said_on_a_cpu(prepare, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2})
+    for threads, said in ((0, False), (3, False), (4, True)):
+        notes = prepare("target=cpu", f"settings.threads={threads}").plan.notes
+        assert any("more threads than the 3 CPUs" in note for note in notes) is said
+    assert not prepare("settings.threads=4").plan.notes
+
+
 def test_a_gpu_that_torch_cannot_use_is_told_when_it_is_confirmed_and_looked_at_once(monkeypatch):
     looked = []
 

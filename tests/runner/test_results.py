@@ -53,6 +53,20 @@ def test_geometric_mean_is_over_cells_valid_in_both_arms(gemm):
     assert (count, total) == (2, 3)
 
 
+@pytest.mark.parametrize("who", ["triton", "eager"])
+def test_a_noisy_time_is_no_part_of_the_mean_and_is_counted(gemm, who):
+    noisy = tuple(
+        dataclasses.replace(record, status=Status.noisy)
+        if record.implementation == who and record.cell.index == 0
+        else record
+        for record in gemm.records
+    )
+    assert results.noisy_cells(gemm, "triton") == 0
+    job = dataclasses.replace(gemm, records=noisy)
+    assert results.speedup_geomean(job, "triton")[1:] == (2, 3)
+    assert results.noisy_cells(job, "triton") == 1
+
+
 def test_speedup_of_zero_does_not_zero_the_mean(gemm):
     first, *others = (c for c in gemm.judgement.comparisons if c.implementation == "triton")
     zero = dataclasses.replace(first, speedup=Interval(median=0.0, low=0.0, high=0.0))

@@ -240,3 +240,11 @@ def test_the_finding_that_is_replaced_is_named(gemm, tmp_path):
     assert replaced(path) == ""
     write_finding(gemm, tmp_path)
     assert replaced(path).startswith(f"the one of 2026-12-01, job {gemm.id}, commit ")
+
+
+def test_few_processes_give_a_range_and_are_said(gemm, tmp_path):
+    protocol = {**gemm.config["protocol"], "processes": 5}
+    write_finding(dataclasses.replace(gemm, config={**gemm.config, "protocol": protocol}), tmp_path)
+    text = filled(marked("all"), read_findings(tmp_path), source="README.md")
+    assert "| latency us [range] |" in text
+    assert "20 rounds over 5 fresh processes, " in text
