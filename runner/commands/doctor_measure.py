@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shlex
+import textwrap
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..doctor import tools
-from ..doctor.outcome import failed, outcome
+from ..doctor.outcome import failed, outcome, unproved
 from ..doctor.sections import (
     NUMBERS,
     PLACE,
@@ -31,7 +32,7 @@ from ..printable import printable
 from ..provenance import code_state, commit_text
 from ..question.compose import compose, register
 from ..report.console import Console
-from ..report.doctor import closing, lines
+from ..report.doctor import WIDTH, closing, lines
 from ..report.text import number
 from ..schema import Device, Experiment
 
@@ -205,8 +206,10 @@ class Measurement:
         failures = failed(values)
         folder: Path = self._place.folder
         (folder / "doctor.json").write_text(json.dumps(values, indent=1, allow_nan=False) + "\n")
-        report = [*lines(values), "", *closing(values, folder, failures)]
-        (folder / "report.txt").write_text("\n".join(report) + "\n")
+        blind = [line for why in unproved(values) for line in textwrap.wrap(why, WIDTH)]
+        report = [*lines(values), "", *blind, *closing(values, folder, failures)]
+        text = "\n".join(report) + "\n"
+        (folder / "report.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
         self._say("")
         for line in report:
             self._say(line)

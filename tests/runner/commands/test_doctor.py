@@ -92,7 +92,7 @@ def answers(monkeypatch):
                     "kind": "same",
                     "case": "x, twice",
                     "us": 3.0,
-                    "pairs": 4,
+                    "pairs": 60,
                     "faster": asked_faster[0],
                 }
                 | {"slower": 0, "equal": 4, "undecided": 0, "width": 0.01}
@@ -196,6 +196,15 @@ def test_whatever_a_tool_raises_loses_only_its_own_rows(answers, outputs, monkey
     for tool in ("nsys", "ncu"):
         assert values["sections"][tool]["reason"] == "IndexError: no such line"
         assert values["rows"][tool][0]["reason"] == "IndexError: no such line"
+
+
+def test_a_ladder_without_any_time_ends_the_command_with_1_and_says_so(
+    answers, outputs, monkeypatch, capsys
+):
+    found = Section(name="ladder", rows=[{**WHO, "wall_us": None, "reasons": {"wall_us": "odd"}}])
+    monkeypatch.setattr(doctor_measure, "measure_section", lambda *_: found)
+    assert doctor.main(["--measure", "ladder", "target=cpu"]) == 1
+    assert "ladder: no subject of it has any time" in capsys.readouterr().out
 
 
 def test_an_interrupt_keeps_what_was_measured(answers, outputs, monkeypatch):
