@@ -7,14 +7,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
 from .clock_lock import require_lockable
-from .clocks import OBSERVE, check_clocks, locked_mhz
+from .clocks import check_clocks, locked_mhz
 from .device import Gpu, crowded, gpus, require_usable, settle
 from .errors import ConfigError
 from .job import Request
 from .judge.claims import check_claim
+from .question import on_cpu
 from .question.plan import plan
 from .question.targets import targets
-from .schema import Device, Experiment, Mode, Submit, Target
+from .schema import Device, Experiment, Mode, Target
 from .traced import check_cells, traces
 
 
@@ -44,17 +45,11 @@ class Preparer:
         target, gpu = settle(experiment.target, self._targets, self._gpus, experiment.device)
         if gpu is not None and gpu.uuid not in self._probes:
             self._probes[gpu.uuid] = self._threads.submit(require_usable, gpu)
-        if gpu is None and experiment.trace.torch is not None:
-            raise ConfigError(
-                "trace=torch looks at GPU kernels, and this job runs on cpu. "
-                "Leave it out (trace=auto), or run on a GPU."
-            )
         if gpu is None:
-            _refuse_gpu_words(experiment)
+            on_cpu.refuse(experiment, overrides)
         self._clocks(experiment, target, gpu)
-        if experiment.mode is Mode.profile and (gpu is None or not traces(experiment)):
-            why = "this job runs on cpu" if gpu is None else "trace is none"
-            raise ConfigError(f"mode=profile takes only the evidence passes, and {why}.")
+        if experiment.mode is Mode.profile and not traces(experiment):
+            raise ConfigError("mode=profile takes only the evidence passes, and trace is none.")
         experiment.target = target
         kind = Device.cpu if gpu is None else Device.cuda
         planned = plan(experiment, kind)
@@ -90,27 +85,20 @@ class Preparer:
         """Raises ConfigError where the SM clock cannot be locked as the protocol asks."""
         clocks = experiment.protocol.clocks
         mhz = locked_mhz(clocks)
-        if mhz is None:
+        if mhz is None or gpu is None:
             return
-        if gpu is None:
-            raise ConfigError(
-                f"protocol.clocks={clocks} locks a GPU's SM clock, and this job runs on "
-                f"cpu. Say protocol.clocks={OBSERVE}, or run on a GPU."
-            )
         check_clocks(clocks, target=target.name, max_mhz=target.max_mhz)
         if experiment.mode is Mode.run:
             self._lockable(gpu, mhz)
 
 
-def _refuse_gpu_words(experiment: Experiment) -> None:
-    """Raises ConfigError for what only a GPU can do, where the job runs on cpu."""
-    if experiment.submit is Submit.graph:
-        raise ConfigError(
-            "submit=graph captures calls in a CUDA graph, and this job runs on cpu. "
-            "Say submit=stream, or run on a GPU."
-        )
-    if experiment.warm_inputs:
-        raise ConfigError(
-            f"warm_inputs={experiment.warm_inputs}: on cpu every input is warm. Leave it out "
-            "(warm_inputs=[]), or run on a GPU."
-        )
+def refuse_nothing(requests: Sequence[Request]) -> None:
+    """Raises ConfigError where no implementation of any of these jobs would run, with why."""
+    cells = [cell for request in requests for cell in request.plan.cells]
+    if any(cell.implementations for cell in cells):
+        return
+    names: dict[str, dict[str, None]] = {}
+    for skip in (skip for cell in cells for skip in cell.skips):
+        names.setdefault(skip.reason, {})[skip.implementation] = None
+    reasons = "; ".join(f"{', '.join(who)}: {reason}" for reason, who in names.items())
+    raise ConfigError(f"nothing here can run, so no job is started. Unsupported: {reasons}.")

@@ -100,8 +100,12 @@ def _row(job: Job, record: Record) -> Row:
 
 
 def implementations(job: Job) -> tuple[str, ...]:
-    """Names in the order of the question, then any others as they came."""
+    """Names in the order of the question, then any others as they came; a baseline that the
+    question does not name comes first."""
     asked = job.config.get("implementations") or []
+    baseline = (job.config.get("kernel") or {}).get("baseline")
+    if asked and baseline and baseline not in asked:
+        asked = [baseline, *asked]  # added to what was asked for, and run first
     seen = dict.fromkeys([*asked, *(record.implementation for record in job.records)])
     ran = {record.implementation for record in job.records}
     return tuple(name for name in seen if name in ran)

@@ -7,7 +7,17 @@ from rich.text import Text
 from ..clocks import said
 from ..records import FAILED, Correctness, Cost, Evidence, Job, Status, Sustained, Timing
 from ..results import Row, device, rows
-from .text import ABSENT, cache_state, covers, duration, interval, number, percent, quantity
+from .text import (
+    ABSENT,
+    cache_state,
+    counted,
+    covers,
+    duration,
+    interval,
+    number,
+    percent,
+    quantity,
+)
 
 _DEFINITIONS = {
     "period_us": "what a call costs in a full stream: (T_2N - T_N) / N with the queue held",
@@ -171,7 +181,7 @@ def _cost(cost: Cost | None, row: Row) -> Iterator[Text]:
     if cost is None:
         return
     text = f"{quantity(cost.flops, 'FLOP')}, {quantity(cost.bytes, 'B')}, "
-    text += _counted(len(cost.stages), "stage")
+    text += counted(len(cost.stages), "stage")
     if cost.intensity is not None:
         text += f", {number(cost.intensity, 3)} FLOP a byte"
     yield _field("cost", text)
@@ -194,7 +204,7 @@ def _evidence(evidence: Evidence) -> Iterator[Text]:
         return
     yield _field(
         name,
-        f"{_counted(evidence.launch_count, 'launch', 'es')} a call, {evidence.calls} calls traced",
+        f"{counted(evidence.launch_count, 'launch', 'es')} a call, {evidence.calls} calls traced",
     )
     for quantity_name in ("busy_us", "span_us"):
         value = getattr(evidence, quantity_name)
@@ -218,7 +228,3 @@ def _evidence(evidence: Evidence) -> Iterator[Text]:
 
 def _shape(values: tuple[int, ...]) -> str:
     return "x".join(map(str, values)) if values else ABSENT
-
-
-def _counted(count: int, noun: str, ending: str = "s") -> str:
-    return f"{count} {noun}" + ("" if count == 1 else ending)

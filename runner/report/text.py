@@ -51,6 +51,11 @@ def _share(value: float) -> str:
     return f"{100 * value:.4g} %"
 
 
+def counted(count: int, noun: str, ending: str = "s") -> str:
+    """`1 cell`, `2 cells`."""
+    return f"{count} {noun}" + ("" if count == 1 else ending)
+
+
 def percent(value: float | None) -> str:
     """A share as a whole per cent."""
     return ABSENT if value is None else f"{100 * value:.0f} %"

@@ -31,6 +31,12 @@ def test_implementations_keep_the_order_of_the_question(gemm):
     assert results.implementations(gemm) == ("eager", "compile", "cublaslt", "triton")
 
 
+def test_a_baseline_that_the_question_does_not_name_comes_first(gemm):
+    config = {**gemm.config, "implementations": ["triton"], "kernel": {"baseline": "eager"}}
+    job = dataclasses.replace(gemm, config=config)
+    assert results.implementations(job)[:2] == ("eager", "triton")
+
+
 def test_size_is_flop_when_computing_and_bytes_of_the_fused_path_else(gemm, chain):
     assert results.sizes(gemm).unit == "FLOP"
     size = results.sizes(chain)
