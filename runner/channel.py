@@ -6,12 +6,22 @@ prints can reach it. One message is one line.
 
 import json
 import os
+import re
 import shutil
 import socket
 import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+def encoded(message: dict[str, Any]) -> bytes:
+    """The message as one line of JSON. Whoever reads it finds lone surrogates spelt out, as
+    `printable` has them: a traceback may hold any. Raises ValueError for NaN and infinity."""
+    text = json.dumps(message, allow_nan=False, ensure_ascii=False)
+    return _LONE.sub(lambda found: f"\\\\u{ord(found[0]):04x}", text).encode()
 
 
 class Channel:
@@ -26,7 +36,7 @@ class Channel:
 
     def send(self, message: dict[str, Any]) -> None:
         """Sends one message. Raises OSError where the other end is gone."""
-        self._connection.sendall(json.dumps(message, allow_nan=False).encode() + b"\n")
+        self._connection.sendall(encoded(message) + b"\n")
 
     def receive(self) -> dict[str, Any] | None:
         """Waits for one message; None when the other end is gone."""

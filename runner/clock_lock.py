@@ -10,7 +10,6 @@ import os
 import select
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -23,6 +22,20 @@ from .schema import Experiment, Mode
 
 PATIENCE_S = 30.0
 """A driver that is not in persistence mode takes seconds to wake."""
+
+END_S = 5.0
+"""How long the guardian has to end, once it is told and once more after SIGTERM."""
+
+FOLDERS = (Path("/dev/shm"), Path("/tmp"))
+"""Where the file lies that keeps two jobs from one GPU: the first that can be written. Never
+TMPDIR, which a batch system sets anew for each job: all jobs of a machine must meet at one file."""
+
+
+def lock_file(uuid: str) -> Path:
+    """The file of a GPU, the same for every job of this machine (of this container, where it has
+    its own /dev/shm: two of them do not see each other's locks)."""
+    good = (f for f in FOLDERS if f.is_dir() and os.access(f, os.W_OK | os.X_OK))
+    return next(good, FOLDERS[-1]) / f"klab-clock-{uuid}.lock"
 
 
 def clock_rule(experiment: Experiment, gpu: Gpu | None) -> AbstractContextManager[object]:
@@ -73,7 +86,11 @@ class ClockLock:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         assert self._guard is not None
         answer = self._guard.end()
-        if not answer:
+        if not answer and not self._guard.ended:
+            # it is stopped, or waits for the driver, and holds the file still: a second one would
+            # be told `held`, and that would be us
+            answer = {"reason": f"its guardian, process {self._guard.pid}, does not end"}
+        elif not answer:
             # the guardian was killed and left the clock locked; where another job has locked it
             # since, that one gives it back
             second = Guard(self._gpu.uuid, "reset")
@@ -103,8 +120,8 @@ class ClockLock:
             "held": f"another job holds it (process {reason}). Wait for its end, or take another "
             "GPU (device=).",
             "clock": f"{reason}. Choices: a clock that it has, or protocol.clocks={OBSERVE}.",
-            "file": f"the file that keeps other jobs from it cannot be used ({reason}). Set TMPDIR "
-            f"to a folder that can be written, or say protocol.clocks={OBSERVE}.",
+            "file": f"the file that keeps other jobs from it cannot be used ({reason}). Let every "
+            f"user write {lock_file(gpu.uuid)}, or say protocol.clocks={OBSERVE}.",
         }
         other = f"it cannot be locked ({reason}). Say protocol.clocks={OBSERVE}."
         said = steps.get(str(answer.get("refused")), other)
@@ -115,11 +132,10 @@ class Guard:
     """The guardian's process, in a session of its own so that no signal to ours reaches it."""
 
     def __init__(self, uuid: str, asked: str) -> None:
-        file = Path(tempfile.gettempdir()) / f"klab-clock-{uuid}.lock"
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "kernel_lab.runner.clock_guard"),
-                *(uuid, asked, str(os.getpid()), str(file)),
+                *(uuid, asked, str(os.getpid()), str(lock_file(uuid))),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -127,6 +143,14 @@ class Guard:
             start_new_session=True,
         )
         self._heard = b""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
 
     def hear(self, seconds: float) -> dict[str, Any]:
         """The next thing that it says; empty where it says nothing more, or not in time."""
@@ -143,7 +167,8 @@ class Guard:
         return json.loads(text)
 
     def end(self) -> dict[str, Any]:
-        """Has it give the clock back and end; the last thing that it said."""
+        """Has it give the clock back and end; the last thing that it said. One that cannot end
+        is left: once it runs on, it gives the clock back."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(OSError):
@@ -152,7 +177,7 @@ class Guard:
         for ask in (lambda: None, self._process.terminate):
             ask()
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=5.0)
+                self._process.wait(timeout=END_S)
                 break
         self._process.stdout.close()
         return answer

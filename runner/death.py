@@ -75,7 +75,7 @@ def died(worker: WorkerProcess | InlineWorker, announced: str, phase: str) -> De
             implementation=announced,
             phase=phase,
             status=Status.lost if outside else Status.crashed,
-            reason=f"the worker was ended by {signal.Signals(-code).name}{words}",
+            reason=f"the worker was ended by {_name(-code)}{words}",
             outside=outside,
         )
     how = "closed its line" if code is None else f"exited with code {code}"
@@ -85,3 +85,11 @@ def died(worker: WorkerProcess | InlineWorker, announced: str, phase: str) -> De
         status=Status.crashed,
         reason=f"the worker {how}{words}",
     )
+
+
+def _name(number: int) -> str:
+    """`SIGSEGV`; `signal 37` for one without a name, as most real-time signals are."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -45,6 +45,18 @@ def gpus() -> list[Gpu]:
     return chosen
 
 
+def crowded(threads: int) -> str:
+    """What more threads than this process may use CPUs for mean to its times; empty: there are no
+    more."""
+    cpus = len(os.sched_getaffinity(0))
+    if threads <= cpus:
+        return ""
+    return (
+        f"settings.threads={threads}: more threads than the {cpus} CPUs that this process may use, "
+        "so that they wait for each other and times are theirs"
+    )
+
+
 def _names(text: str, gpu: Gpu) -> bool:
     """Whether the text is the GPU's UUID or the beginning of it."""
     return text.startswith("GPU-") and gpu.uuid.startswith(text)

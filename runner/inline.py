@@ -1,19 +1,22 @@
 """`worker=inline`: the worker in this process, for a debugger: nothing isolated, no limits."""
 
+import json
 import os
 from collections import deque
 from pathlib import Path
 from typing import Any
 
+from .channel import encoded
 from .worker.main import Worker
 
 
 class _Line:
-    """Both ends of the channel at once: what is sent is done, what is said waits."""
+    """Both ends of the channel at once: what is sent is done, what is said waits, as it would
+    have come over a socket."""
 
     def __init__(self) -> None:
         self._said: deque[dict[str, Any]] = deque()
-        self._worker = Worker(self._said.append)
+        self._worker = Worker(lambda message: self._said.append(json.loads(encoded(message))))
 
     @property
     def waiting(self) -> bool:

@@ -7,7 +7,6 @@ then the verdicts. Sinks (table, plots, MLflow) are made from the folder afterwa
 
 import contextlib
 import dataclasses
-import shlex
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from datetime import UTC, datetime
 from pydantic import TypeAdapter
 
 from .clock_lock import clock_rule
-from .device import Gpu
+from .device import Gpu, crowded
 from .environment import worker_environment
 from .evidence.gather import PROFILER, evidence_of
 from .folder import JobFolder, finished, read_job
@@ -175,13 +174,14 @@ class JobRun:
         does, sleeps through the timing, and is ended by `ends`. None where no trace is wanted."""
         experiment = self._request.experiment
         rule = clock_rule(experiment, self._request.gpu)
+        note = crowded(experiment.settings.threads) if self._request.gpu is None else ""
         with rule, self._supervisor("worker") as supervisor:
 
             def keep(planned: PlannedCell, records: list[Record], again: bool) -> list[Record]:
                 found = [
                     dataclasses.replace(
-                        record,
-                        repro=self._repro(record),
+                        _noted(record, note),
+                        repro=again(record, self._request.overrides, self._request.config_dirs),
                         device=self._request.gpu.name if self._request.gpu else "cpu",
                     )
                     for record in records
@@ -208,15 +208,13 @@ class JobRun:
     def _trace(self, records: list[Record], tracing: Supervisor | None) -> list[Record]:
         """Evidence for the cells that `trace` chooses; a record that it denies becomes invalid."""
         settled = {(r.cell.id, r.implementation): r for r in records}
-        kernel = self._request.experiment.kernel
-        languages = {name: made.language for name, made in kernel.implementations.items()}
         for evidence in evidence_of(
             self._tools,
             traceable(self._request.experiment, records),
             profiling=tracing,
             start=self._supervisor,
             folder=self._folder.path / "traces",
-            languages=languages,
+            kernel=self._request.experiment.kernel,
         ):
             who = evidence.cell_id, evidence.implementation
             settled[who] = self._join(settled[who], evidence)
@@ -234,16 +232,6 @@ class JobRun:
             )
             self._folder.append([joined])
         return joined
-
-    def _repro(self, record: Record) -> str:
-        """The command that runs this implementation of this cell again."""
-        own = [
-            o for o in self._request.overrides if not o.startswith(("cell=", "implementations="))
-        ]
-        dirs = [part for d in self._request.config_dirs for part in ("--config-dir", d)]
-        words = ["klab", "run", *dirs, *own, f"cell={record.cell.id}"]
-        words.append(f"implementations=[{record.implementation}]")
-        return shlex.join(words)
 
 
 def _now() -> str:

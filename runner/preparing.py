@@ -1,20 +1,22 @@
 """From a checked experiment to a request: target settled, cells planned, before anything starts."""
 
+import dataclasses
 import shlex
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
 from .clock_lock import require_lockable
-from .clocks import OBSERVE, check_clocks, locked_mhz
-from .device import Gpu, gpus, require_usable, settle
+from .clocks import check_clocks, locked_mhz
+from .device import Gpu, crowded, gpus, require_usable, settle
 from .errors import ConfigError
 from .job import Request
 from .judge.claims import check_claim
 from .nsight.tools import NsightError, find
+from .question import on_cpu
 from .question.plan import plan
 from .question.targets import targets
-from .schema import Device, Experiment, Mode, Submit, Target, WorkerMode
+from .schema import Device, Experiment, Mode, Target, WorkerMode
 from .traced import check_cells, tools
 
 
@@ -44,18 +46,12 @@ class Preparer:
         target, gpu = settle(experiment.target, self._targets, self._gpus, experiment.device)
         if gpu is not None and gpu.uuid not in self._probes:
             self._probes[gpu.uuid] = self._threads.submit(require_usable, gpu)
-        if gpu is None and experiment.trace.torch is not None:
-            raise ConfigError(
-                "trace=torch looks at GPU kernels, and this job runs on cpu. "
-                "Leave it out (trace=auto), or run on a GPU."
-            )
         if gpu is None:
-            _refuse_gpu_words(experiment)
+            on_cpu.refuse(experiment, overrides)
         self._clocks(experiment, target, gpu)
         self._tools(experiment, gpu)
         if experiment.mode is Mode.profile and not tools(experiment, gpu=gpu is not None):
-            why = "this job runs on cpu" if gpu is None else "trace is none"
-            raise ConfigError(f"mode=profile takes only the evidence passes, and {why}.")
+            raise ConfigError("mode=profile takes only the evidence passes, and trace is none.")
         experiment.target = target
         kind = Device.cpu if gpu is None else Device.cuda
         planned = plan(experiment, kind)
@@ -65,6 +61,8 @@ class Preparer:
                 f"{len(planned.excluded)} workloads were excluded (shapes.exclude)"
             )
         check_cells(experiment, [cell.cell for cell in planned.cells])
+        if gpu is None and (note := crowded(experiment.settings.threads)):
+            planned = dataclasses.replace(planned, notes=(*planned.notes, note))
         dirs = [part for folder in self._config_dirs for part in ("--config-dir", folder)]
         return Request(
             id=job_id,
@@ -90,11 +88,6 @@ class Preparer:
         for name in tools(experiment, gpu=gpu is not None):
             if name == "torch":
                 continue
-            if name == "ncu" and gpu is None:
-                raise ConfigError(
-                    "trace=ncu counts what GPU kernels do, and this job runs on cpu. "
-                    "Leave it out, or run on a GPU."
-                )
             if experiment.worker is WorkerMode.inline:
                 raise ConfigError(
                     f"trace={name} runs around a worker process, and worker=inline has none. "
@@ -109,27 +102,20 @@ class Preparer:
         """Raises ConfigError where the SM clock cannot be locked as the protocol asks."""
         clocks = experiment.protocol.clocks
         mhz = locked_mhz(clocks)
-        if mhz is None:
+        if mhz is None or gpu is None:
             return
-        if gpu is None:
-            raise ConfigError(
-                f"protocol.clocks={clocks} locks a GPU's SM clock, and this job runs on "
-                f"cpu. Say protocol.clocks={OBSERVE}, or run on a GPU."
-            )
         check_clocks(clocks, target=target.name, max_mhz=target.max_mhz)
         if experiment.mode is Mode.run:
             self._lockable(gpu, mhz)
 
 
-def _refuse_gpu_words(experiment: Experiment) -> None:
-    """Raises ConfigError for what only a GPU can do, where the job runs on cpu."""
-    if experiment.submit is Submit.graph:
-        raise ConfigError(
-            "submit=graph captures calls in a CUDA graph, and this job runs on cpu. "
-            "Say submit=stream, or run on a GPU."
-        )
-    if experiment.warm_inputs:
-        raise ConfigError(
-            f"warm_inputs={experiment.warm_inputs}: on cpu every input is warm. Leave it out "
-            "(warm_inputs=[]), or run on a GPU."
-        )
+def refuse_nothing(requests: Sequence[Request]) -> None:
+    """Raises ConfigError where no implementation of any of these jobs would run, with why."""
+    cells = [cell for request in requests for cell in request.plan.cells]
+    if any(cell.implementations for cell in cells):
+        return
+    names: dict[str, dict[str, None]] = {}
+    for skip in (skip for cell in cells for skip in cell.skips):
+        names.setdefault(skip.reason, {})[skip.implementation] = None
+    reasons = "; ".join(f"{', '.join(who)}: {reason}" for reason, who in names.items())
+    raise ConfigError(f"nothing here can run, so no job is started. Unsupported: {reasons}.")

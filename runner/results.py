@@ -115,8 +115,12 @@ def _row(job: Job, record: Record) -> Row:
 
 
 def implementations(job: Job) -> tuple[str, ...]:
-    """Names in the order of the question, then any others as they came."""
+    """Names in the order of the question, then any others as they came; a baseline that the
+    question does not name comes first."""
     asked = job.config.get("implementations") or []
+    baseline = (job.config.get("kernel") or {}).get("baseline")
+    if asked and baseline and baseline not in asked:
+        asked = [baseline, *asked]  # added to what was asked for, and run first
     seen = dict.fromkeys([*asked, *(record.implementation for record in job.records)])
     ran = {record.implementation for record in job.records}
     return tuple(name for name in seen if name in ran)
@@ -166,22 +170,31 @@ def sizes(job: Job) -> Sizes:
 def speedup_geomean(job: Job, implementation: str) -> tuple[float | None, int, int]:
     """The geometric mean of the speed-ups, the cells behind it, and all cells of the job.
 
-    Only cells in which both this implementation and the baseline have a valid time count.
+    Only cells in which both this implementation and the baseline have a time that is `ok` count.
     """
-    valid = {
-        record.cell.id
-        for record in job.records
-        if record.implementation == implementation and record.status in (Status.ok, Status.noisy)
-    }
     ratios = [
         comparison.speedup.median
-        for comparison in job.judgement.comparisons
-        if comparison.implementation == implementation
-        and comparison.cell_id in valid
-        and math.isfinite(comparison.speedup.median)
-        and comparison.speedup.median > 0
+        for comparison in _compared(job, implementation, (Status.ok,))
+        if math.isfinite(comparison.speedup.median) and comparison.speedup.median > 0
     ]
     return geometric_mean(ratios), len(ratios), len(cells(job))
+
+
+def noisy_cells(job: Job, implementation: str) -> int:
+    """The cells that its geometric mean leaves out since one of the two times is `noisy`."""
+    timed = _compared(job, implementation, (Status.ok, Status.noisy))
+    return len(timed) - len(_compared(job, implementation, (Status.ok,)))
+
+
+def _compared(job: Job, implementation: str, wanted: tuple[Status, ...]) -> list[Comparison]:
+    """Its comparisons in cells where it and what it is held against ended so."""
+    fine = {(r.cell.id, r.implementation) for r in job.records if r.status in wanted}
+    return [
+        found
+        for found in job.judgement.comparisons
+        if found.implementation == implementation
+        and {(found.cell_id, implementation), (found.cell_id, found.against)} <= fine
+    ]
 
 
 def device(job: Job) -> str:

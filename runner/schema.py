@@ -359,7 +359,7 @@ class Settings:
     """bf16 and fp16 reductions inside GEMM may be in reduced precision (torch's default)."""
     cudnn_benchmark: bool = False
     threads: int = 0
-    """CPU threads of torch; 0: torch's default."""
+    """CPU threads of torch; 0: torch's default, one a core. More than there are CPUs are noted."""
 
 
 @dataclass

@@ -20,11 +20,13 @@ ROOT = Path(__file__).resolve().parents[1]
 # What is not named here has no place yet: give it one.
 FLOORS = {
     "errors": 0,
+    "printable": 0,
     "records": 0,
     "schema": 1,
     "channel": 1,
     "spent": 1,
     "outputs": 1,
+    "again": 1,
     "statistics": 1,
     "bands": 1,
     "clocks": 1,

@@ -20,7 +20,10 @@ _LEAST = 2
 
 EPILOG = """sections: ladder (the same calls by every instrument, by nsys and ncu too), cold (ways
 to empty the cache), pairs (a function against itself, and against a true difference), repeats
-(fresh processes). Exit code 1: something that a run needs is broken, or instruments differ."""
+(fresh processes). pairs=200 in all are divided among the cases of one function against itself (4
+on a GPU, 3 on a CPU), and half as many are of the true difference; under 60 are not judged. cold
+is of GPUs: on a CPU its calls are timed warm. Exit code 1: something that a run needs is broken,
+or instruments differ."""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,15 +1,18 @@
 """`klab doctor --measure`: composes the experiments, measures section by section, judges, files."""
 
+import dataclasses
 import json
 import shlex
+import textwrap
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ..doctor import tools
-from ..doctor.outcome import failed, outcome
+from ..doctor.outcome import failed, outcome, unproved
 from ..doctor.sections import (
     NUMBERS,
     PLACE,
@@ -25,10 +28,11 @@ from ..interrupts import Interrupts, Terminated
 from ..job import Request
 from ..outputs import create_exclusively, new_id, outputs
 from ..preparing import Preparer
+from ..printable import printable
 from ..provenance import code_state, commit_text
 from ..question.compose import compose, register
 from ..report.console import Console
-from ..report.doctor import closing, lines
+from ..report.doctor import WIDTH, closing, lines
 from ..report.text import number
 from ..schema import Device, Experiment
 
@@ -119,16 +123,30 @@ class Measurement:
     def _experiments(self, section: str) -> list[Experiment]:
         return [self._requests[name].experiment for name in self._words.experiments[section]]
 
+    @contextmanager
+    def _kept(self, section: str) -> Generator[None]:
+        """Whatever is raised within becomes the section's reason: what it and the others have
+        measured is filed all the same."""
+        try:
+            yield
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            found = self._found.get(section) or Section(name=section)
+            self._found[section] = dataclasses.replace(found, reason=printable(reason))
+            self._ended(section)
+
     def _one(self, section: str, options: dict[str, Any]) -> None:
-        self._found[section] = self._watched(section, section, section, options)
-        self._ended(section)
+        with self._kept(section):
+            self._found[section] = self._watched(section, section, section, options)
+            self._ended(section)
 
     def _repeats(self) -> None:
         runs = []
-        for turn in range(1, self._number("repeats") + 1):
-            runs.append(self._watched(f"repeat-{turn}", "repeat", "repeats", {}))
-            self._found["repeats"] = gathered(runs)
-        self._ended("repeats")
+        with self._kept("repeats"):
+            for turn in range(1, self._number("repeats") + 1):
+                runs.append(self._watched(f"repeat-{turn}", "repeat", "repeats", {}))
+                self._found["repeats"] = gathered(runs)
+            self._ended("repeats")
 
     def _watched(self, name: str, section: str, cells: str, options: dict[str, Any]) -> Section:
         """One process, with what it has measured so far where somebody watches."""
@@ -157,14 +175,18 @@ class Measurement:
                 self._found[tool] = tools.absent(tool, everyone, reason)
             return
         experiments = self._experiments("ladder")
-        self._wrapped("nsys", lambda: tools.by_nsys(self._place, experiments, who))
+        self._wrapped("nsys", who, lambda: tools.by_nsys(self._place, experiments, who))
         kernels = tools.kernels_of(self._found["nsys"].rows, ladder)
-        self._wrapped("ncu", lambda: tools.by_ncu(self._place, experiments, who, kernels))
+        self._wrapped("ncu", who, lambda: tools.by_ncu(self._place, experiments, who, kernels))
 
-    def _wrapped(self, tool: str, run: Callable[[], Section]) -> None:
+    def _wrapped(self, tool: str, who: Sequence[tools.Subject], run: Callable[[], Section]) -> None:
         began = time.monotonic()
-        with self._console.status(f"{tool} ..."):
+        with self._console.status(f"{tool} ..."), self._kept(tool):
             self._found[tool] = run()
+        if reason := self._found[tool].reason:
+            lost = tools.absent(tool, who, reason)
+            self._found[tool] = dataclasses.replace(lost, reason=reason)
+            return
         rows = self._found[tool].rows
         seen = sum(row["busy_us"] is not None for row in rows)
         reasons = list(dict.fromkeys(row["reason"] for row in rows if row["reason"]))
@@ -184,8 +206,10 @@ class Measurement:
         failures = failed(values)
         folder: Path = self._place.folder
         (folder / "doctor.json").write_text(json.dumps(values, indent=1, allow_nan=False) + "\n")
-        report = [*lines(values), "", *closing(values, folder, failures)]
-        (folder / "report.txt").write_text("\n".join(report) + "\n")
+        blind = [line for why in unproved(values) for line in textwrap.wrap(why, WIDTH)]
+        report = [*lines(values), "", *blind, *closing(values, folder, failures)]
+        text = "\n".join(report) + "\n"
+        (folder / "report.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
         self._say("")
         for line in report:
             self._say(line)

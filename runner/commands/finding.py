@@ -2,6 +2,8 @@
 
 import argparse
 import difflib
+import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,9 +11,11 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..folder import read_job
 from ..outputs import checkout, find_job, outputs
-from ..report import doctor_finding
+from ..report import doctor_finding, finding_place
+from ..report.finding_place import replaced
 from ..report.finding_tables import filled, read_findings
 from ..report.findings import write_finding
+from ..report.text import short_commit
 
 SUMMARY = "write a run's finding to experiments/findings, or print the tables from them"
 
@@ -31,14 +35,47 @@ def main(arguments: Sequence[str]) -> int:
     folder = asked.output or _findings()
     if asked.tables:
         return _tables(folder, check=asked.check)
-    measured = _doctor(asked.run)
+    return _keep(asked.run, folder, named=asked.output is not None)
+
+
+def _keep(run: str, findings: Path, *, named: bool) -> int:
+    """Writes the finding of a run, and says what it replaces and what is to be done next."""
+    measured = _doctor(run)
     if measured is not None:
-        path = doctor_finding.write_finding(measured, folder)
+        place = doctor_finding.place(doctor_finding.read(measured))
+        before = replaced(findings / place)
+        path = doctor_finding.write_finding(measured, findings)
     else:
-        path = write_finding(read_job(_folder(asked.run)), folder)
+        job = read_job(_folder(run))
+        before = replaced(findings / finding_place.place(job))
+        path = write_finding(job, findings)
     sys.stdout.write(f"wrote {path}\n")
-    sys.stdout.write("next: klab finding --tables prints it into experiments/README.md\n")
+    if before:
+        sys.stdout.write(f"replaces {before}\n")
+    commit = json.loads(path.read_text())["commit"] or "unknown"
+    if commit == "unknown" or commit.endswith("-dirty"):
+        sys.stdout.write(f"note: {short_commit(commit)}: no commit holds the code it ran with\n")
+    sys.stdout.write(f"next: {_next(path, findings, named=named)}\n")
     return 0
+
+
+def _next(path: Path, findings: Path, *, named: bool) -> str:
+    """How the finding comes into a document: its tables stand between markers."""
+    name = f"{path.parent.name}/{path.stem}"
+    texts = [file.read_text() for file in _documents(findings) if file.exists()]
+    doctor = path.name == doctor_finding.FILE
+    heads = (f"findings: {name} ", "findings: all " if not doctor else f"findings: {name} ")
+    again = "klab finding --tables" + (f" --output {shlex.quote(str(findings))}" * named)
+    if any(head in text for text in texts for head in heads):
+        return f"{again} prints it into the documents"
+    where = " or ".join(str(file) for file in _documents(findings))
+    return f"put <!-- findings: {name} --> and <!-- end --> into {where}, then {again}"
+
+
+def _documents(findings: Path) -> tuple[Path, Path]:
+    """README.md and experiments/README.md of the checkout that holds the findings."""
+    root = findings.resolve().parent.parent
+    return root / "README.md", root / "experiments" / "README.md"
 
 
 def _findings() -> Path:
@@ -60,9 +97,11 @@ def _folder(run: str) -> Path:
     """A job's folder by job id or path, or by the id of an MLflow run that was filed from it."""
     try:
         return find_job(run)
-    except ConfigError:
+    except ConfigError as error:
         if not _looks_like_run(run):
-            raise
+            doctors = sorted(place.name for place in (outputs() / "doctor").glob("doctor-*"))
+            more = f" Doctors: {', '.join(doctors[-10:])}." if doctors else ""
+            raise ConfigError(f"{error}{more}") from error
     from ..tracking.store import folder_of_run, locate
 
     return folder_of_run(locate(outputs()), run)
@@ -73,11 +112,11 @@ def _looks_like_run(text: str) -> bool:
 
 
 def _tables(findings: Path, *, check: bool) -> int:
-    """Prints into README.md and experiments/README.md of the checkout that holds the findings."""
+    """Prints into the documents of the checkout that holds the findings."""
     known = read_findings(findings)
-    root = findings.parent.parent
+    root = _documents(findings)[0].parent
     differing = 0
-    for file in (root / "README.md", root / "experiments" / "README.md"):
+    for file in _documents(findings):
         if not file.exists():
             continue
         before = file.read_text()

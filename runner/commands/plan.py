@@ -4,22 +4,24 @@ import dataclasses
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from rich.markup import escape
 
 from ..device import gpus, settle
 from ..errors import ConfigError, TargetError
 from ..judge.claims import check_claim
-from ..question import vocabulary
+from ..question import on_cpu, vocabulary
 from ..question.compose import compose, compose_jobs
 from ..question.costs import cost_of
 from ..question.plan import Plan, plan
 from ..question.targets import targets
-from ..records import Cost, PlannedCell
+from ..records import Cost
 from ..report.console import Console
-from ..schema import Device, Distribution, Experiment, Target
+from ..report.text import counted
+from ..schema import Device, Distribution, Experiment, Mode, Submit, Target
+from ..traced import check_cells
 from .arguments import Arguments, parse
+from .plan_values import names, values
 
 SUMMARY = "cells, skips and floor times of a question on any target, without running it"
 
@@ -48,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     known = targets(arguments.config_dirs)
     planned = [_planned(job, experiment, known) for job, experiment in _jobs(arguments)]
     if "--json" in arguments.flags:
-        text = json.dumps({"jobs": [_values(*job) for job in planned]}, indent=1, allow_nan=False)
+        text = json.dumps({"jobs": [values(*job) for job in planned]}, indent=1, allow_nan=False)
         sys.stdout.write(text + "\n")
         return 0
     console = Console(soft_wrap=True)
@@ -76,20 +78,19 @@ def _planned(job: Sequence[str], experiment: Experiment, known: Sequence[Target]
         except TargetError as error:
             raise ConfigError(f"{error} Or plan for a GPU by name: target=NAME.") from error
     experiment = dataclasses.replace(experiment, target=target)
+    if target.kind is Device.cpu:
+        try:
+            on_cpu.refuse(experiment, job)
+        except ConfigError as error:
+            raise ConfigError(f"{error} Or plan for a GPU by name: target=NAME.") from error
     done = plan(experiment, experiment.target.kind or Device.cpu)
+    check_cells(experiment, [planned.cell for planned in done.cells])
     costs = {
         (p.cell.id, name): cost_of(experiment, p.cell, name)
         for p in done.cells
-        for name in _names(experiment, p)
+        for name in names(experiment, p)
     }
     return job, experiment, done, costs
-
-
-def _names(experiment: Experiment, planned: PlannedCell) -> list[str]:
-    """Everyone in the cell, in the experiment's order, whether it runs or not."""
-    here = {*planned.implementations, *(skip.implementation for skip in planned.skips)}
-    order = [*experiment.implementations, *experiment.kernel.implementations]
-    return [name for name in dict.fromkeys(order) if name in here]
 
 
 def _show(
@@ -115,6 +116,8 @@ def _show(
     console.print(line)
     if experiment.distribution is not Distribution.normal:
         console.print(f"inputs drawn by distribution={experiment.distribution}")
+    if experiment.submit is Submit.graph:
+        console.print("submit=graph: latency is graph_us, a call inside a CUDA graph")
     _table(console, experiment, done, costs)
     for note in done.notes:
         console.print(f"note: {escape(note)}")
@@ -124,7 +127,12 @@ def _show(
         console.print(f"duplicates dropped: {done.duplicates}")
     runs = sum(len(planned.implementations) for planned in done.cells)
     skipped = sum(len(planned.skips) for planned in done.cells)
-    console.print(f"{len(done.cells)} cells, {runs} to run, {skipped} unsupported")
+    cells = counted(len(done.cells), "cell")
+    if experiment.mode is Mode.run and experiment.protocol.processes > 1:
+        cells += f", {experiment.protocol.processes} processes"
+    console.print(f"{cells}, {runs} to run, {skipped} unsupported")
+    if not runs:
+        console.print("klab run would refuse this: nothing here can run")
 
 
 _HEADS = ("implementation", "FLOP", "bytes", "stages", "FLOP/byte", "floor", "bound")
@@ -140,7 +148,7 @@ def _table(
         reasons = {skip.implementation: skip.reason for skip in planned.skips}
         workload = planned.cell.workload
         lines: list[tuple[str, ...]] = []
-        for name in _names(experiment, planned):
+        for name in names(experiment, planned):
             mark = ""
             if name in reasons:
                 mark = f" [{numbers.setdefault(reasons[name], len(numbers) + 1)}]"
@@ -186,64 +194,3 @@ def _duration(us: float) -> str:
     if us >= 1e6:
         return f"{us / 1e6:.3g} s"
     return f"{us / 1e3:.3g} ms" if us >= 1e3 else f"{us:.3g} us"
-
-
-def _values(
-    job: Sequence[str],
-    experiment: Experiment,
-    done: Plan,
-    costs: dict[tuple[str, str], Cost],
-) -> dict[str, Any]:
-    """The plan as JSON holds it; every number finite, what is unknown null."""
-    return {
-        "overrides": list(job),
-        "experiment": experiment.experiment_name,
-        "question": experiment.question,
-        "kernel": experiment.kernel.name,
-        "dtype": experiment.dtype.name,
-        "target": experiment.target.name,
-        "notes": list(done.notes),
-        "duplicates": done.duplicates,
-        "excluded": [
-            {"axes": e.workload.axes, "layout": e.workload.layout, "condition": e.condition}
-            for e in done.excluded
-        ],
-        "cells": [_cell(experiment, planned, costs) for planned in done.cells],
-    }
-
-
-def _cell(
-    experiment: Experiment, planned: PlannedCell, costs: dict[tuple[str, str], Cost]
-) -> dict[str, Any]:
-    workload = planned.cell.workload
-    reasons = {skip.implementation: skip for skip in planned.skips}
-    rows = []
-    for name in _names(experiment, planned):
-        cost, skip = costs[planned.cell.id, name], reasons.get(name)
-        rows.append(
-            {
-                "implementation": name,
-                "status": skip.status.value if skip else "planned",
-                "reason": skip.reason if skip else "",
-                "flops": cost.flops,
-                "bytes": cost.bytes,
-                "bytes_read": cost.bytes_read,
-                "bytes_written": cost.bytes - cost.bytes_read,
-                "stages": [dataclasses.asdict(stage) for stage in cost.stages],
-                "flop_per_byte": cost.intensity,
-                "ridge": cost.ridge,
-                "floor_us": cost.floor_us,
-                "bound": cost.bound,
-            }
-        )
-    return {
-        "id": planned.cell.id,
-        "index": planned.cell.index,
-        "label": workload.label,
-        "name": workload.name,
-        "axes": workload.axes,
-        "layout": workload.layout,
-        "distribution": workload.distribution,
-        "seed": workload.seed,
-        "implementations": rows,
-    }

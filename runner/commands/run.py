@@ -19,7 +19,7 @@ from ..interrupts import Interrupts, Terminated
 from ..job import JobRun, Request, describe
 from ..outputs import create_exclusively, new_id, outputs, run_folder, sweep_folder
 from ..passes import processes
-from ..preparing import Preparer
+from ..preparing import Preparer, refuse_nothing
 from ..question.compose import (
     CONFIG_NAME,
     VERSION_BASE,
@@ -104,6 +104,7 @@ class Command:
                     raise
                 text = f"job {number + 1} of {len(composed)} ({' '.join(overrides)}): {error}"
                 raise type(error)(text) from error
+        refuse_nothing(requests)
         return requests
 
     def _job_id(self, number: int) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def main(arguments: Sequence[str]) -> int:
         "id",
         nargs="?",
         default="",
-        help="JOB, SWEEP, CELL, JOB/CELL/IMPLEMENTATION or a job's folder; default: the last job",
+        help="JOB, SWEEP, CELL, JOB/CELL/IMPLEMENTATION, a doctor's id, or a folder; "
+        "default: the last job",
     )
     asked = parser.parse_args(arguments)
     console = Console(soft_wrap=True)
@@ -38,6 +40,9 @@ def main(arguments: Sequence[str]) -> int:
             table.render(job, console)
         for line in side_by_side(jobs):
             console.print(line, highlight=False, markup=False)
+        return 0
+    if report := _doctor(asked.id):
+        sys.stdout.write(report.read_text())
         return 0
     job, cell, implementation = _resolve(asked.id)
     if not cell and not implementation:
@@ -53,6 +58,16 @@ def main(arguments: Sequence[str]) -> int:
         for line in record.lines(job, row):
             console.print(line, highlight=False, markup=False)
     return 0
+
+
+def _doctor(text: str) -> Path | None:
+    """The report of a `klab doctor --measure` by its id or folder; None: it is no such."""
+    places = (outputs() / "doctor" / text, Path(text).expanduser()) if text else ()
+    return next((place / "report.txt" for place in places if _reported(place)), None)
+
+
+def _reported(place: Path) -> bool:
+    return (place / "doctor.json").is_file() and (place / "report.txt").is_file()
 
 
 def jobs_of_sweep(text: str) -> list[Job]:

@@ -15,10 +15,14 @@ from ..judge.instruments import (
     repeated,
 )
 from ..judge.repeatability import judge_pairs, judge_repeats
+from ..schema import Device
 from ..statistics import median_interval
 from .sections import Row, Section
 
 Sections = Mapping[str, Section]
+
+JUDGED = ("ladder", "pairs", "repeats")
+"""The sections that checks are made of; the others are shown."""
 
 
 def outcome(sections: Sections, head: Row, *, gpu: bool) -> Row:
@@ -32,6 +36,7 @@ def outcome(sections: Sections, head: Row, *, gpu: bool) -> Row:
         ]
     ladder = [Measured.of(row) for row in rows.get("ladder", [])]
     return {
+        "kind": (Device.cuda if gpu else Device.cpu).value,
         **head,
         "environment": next((s.environment for s in sections.values() if s.environment), {}),
         "sections": {
@@ -40,7 +45,11 @@ def outcome(sections: Sections, head: Row, *, gpu: bool) -> Row:
         },
         "rows": rows,
         "notes": notes(ladder),
-        "checks": [dataclasses.asdict(check) for check in _checks(rows, ladder, repeats, gpu=gpu)],
+        "checks": [
+            {"section": section, **dataclasses.asdict(check)}
+            for section, checks in _checks(rows, ladder, repeats, gpu=gpu).items()
+            for check in checks
+        ],
     }
 
 
@@ -50,21 +59,22 @@ def _checks(
     repeats: Sequence[Repeated],
     *,
     gpu: bool,
-) -> list[Check]:
-    """The checks of the sections that were asked for."""
-    checks: list[Check] = []
+) -> dict[str, list[Check]]:
+    """The checks of the sections that were asked for, by section."""
+    checks: dict[str, list[Check]] = {}
     if "ladder" in rows:
         traced = [Traced.of(row) for tool in ("nsys", "ncu") for row in rows.get(tool, [])]
-        checks += judge_ladder(ladder, traced)
+        checks["ladder"] = judge_ladder(ladder, traced)
     if "pairs" in rows:
-        checks += judge_pairs(rows["pairs"], gpu=gpu)
+        checks["pairs"] = judge_pairs(rows["pairs"], gpu=gpu)
     if "repeats" in rows:
-        checks += judge_repeats(repeats)
+        checks["repeats"] = judge_repeats(repeats)
     return checks
 
 
 def failed(values: Row) -> list[str]:
-    """What makes the exit code 1: checks that differ, and sections that did not end well."""
+    """What makes the exit code 1: checks that differ, sections that did not end well, and those
+    that proved nothing: a ladder without a time, and on a GPU a section without a judged check."""
     differing = [
         f"{check['name']}: {check['subject'] or 'all'}: {check['seen']}"
         for check in values["checks"]
@@ -75,7 +85,33 @@ def failed(values: Row) -> list[str]:
         for name, section in values["sections"].items()
         if section["reason"]
     ]
-    return differing + broken
+    return differing + broken + unproved(values)
+
+
+def unproved(values: Row) -> list[str]:
+    """The sections that ended well and say nothing of the instruments, each with why."""
+    return [
+        f"{name}: {why}"
+        for name, section in values["sections"].items()
+        if not section["reason"] and (why := _nothing_proved(values, name))
+    ]
+
+
+def _nothing_proved(values: Row, section: str) -> str:
+    """Why a section that ended well says nothing of the instruments; empty where it does."""
+    if section == "ladder":
+        measured = [Measured.of(row) for row in values["rows"][section]]
+        if not any(each.times for each in measured):
+            return "no subject of it has any time"
+    if section not in JUDGED or values["kind"] != Device.cuda:
+        return ""  # on a CPU instruments are shown and mostly not judged
+    checks = [check for check in values["checks"] if check["section"] == section]
+    if any(check["verdict"] != Agreement.not_measured for check in checks):
+        return ""
+    reasons = dict.fromkeys(check["reason"] for check in checks if check["reason"])
+    if not checks:
+        return "it holds nothing that could be judged"
+    return f"none of its {len(checks)} checks could be judged: {next(iter(reasons), 'no reason')}"
 
 
 def _summaries(found: Sequence[Repeated]) -> list[Row]:

@@ -171,8 +171,8 @@ def _tool(name: str, title: str, wanted: bool) -> Line:
     try:
         tool = find(name)
     except NsightError as error:
-        step = "" if wanted else "not needed without an NVIDIA GPU"
-        return Line(state=State.missing, what=name, text=str(error), next_step=step)
+        text = str(error) if wanted else "not needed without an NVIDIA GPU"
+        return Line(state=State.missing, what=name, text=text)
     text = f"{title} {tool.version or 'of unknown version'} at {tool.path}"
     if name == "ncu":
         text += f"; counters: {_counters()}"

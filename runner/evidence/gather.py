@@ -9,7 +9,7 @@ from ..nsight.leaks import apart
 from ..nsight.tools import find
 from ..process import Around
 from ..records import Evidence, Record
-from ..schema import Language
+from ..schema import Kernel
 from ..supervisor import Supervisor
 from ..worker.dispatch import own
 from .ncu import NcuPass
@@ -37,18 +37,18 @@ def evidence_of(
     profiling: Supervisor | None,
     start: Start,
     folder: Path,
-    languages: Mapping[str, Language],
+    kernel: Kernel,
 ) -> Iterator[Evidence]:
     """Evidence of every record by every tool, as it comes. `profiling` is the supervisor of the
-    profiler's pass, whose worker may wait already; `folder` keeps the tools' reports; `languages`
-    says whose a kernel is whose name no table knows.
+    profiler's pass, whose worker may wait already; `folder` keeps the tools' reports; `kernel`
+    says in which language a path is written, whose own a name is that no table knows.
 
     Raises NsightError where a tool is not here, WorkerError where no worker starts.
     """
     for name in tools:
         if name != PROFILER:
             for seen in _around(_pass(name, folder), start, by_cell):
-                launches = own(seen.launches, languages[seen.implementation])
+                launches = own(seen.launches, kernel.implementations[seen.implementation].language)
                 yield replace(seen, launches=tuple(launches))
         elif profiling is not None:
             for records in by_cell.values():

@@ -5,6 +5,7 @@ the same: a command that holds the stream while it launches would wait for ever.
 """
 
 import csv
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -114,7 +115,8 @@ def read(text: str, printed: str = "", failed: str = "", log: str = "") -> list[
 def parse(text: str) -> list[Launch]:
     """The launches of a raw CSV page: a header, a line of units, a line a launch.
 
-    Lines that begin with `==` are ncu's own. Raises NsightError where columns are missing.
+    Lines that begin with `==` are ncu's own. Raises NsightError where it is no such page: it ends
+    after its header, columns or units are missing, or it is no CSV.
     """
     lines = [
         line
@@ -125,7 +127,7 @@ def parse(text: str) -> list[Launch]:
         del lines[0]
     if not lines:
         return []
-    heads, units, *rows = list(csv.reader(lines))
+    heads, units, rows = _table(lines)
     metrics = {place: head for place, head in enumerate(heads) if "__" in head}
     kernel = heads.index("Kernel Name")
     ranges = [place for place, head in enumerate(heads) if "Range" in head]
@@ -145,12 +147,32 @@ def parse(text: str) -> list[Launch]:
     return launches
 
 
-def _number(text: str) -> float | None:
-    """`1,234.5` as a number; None for `n/a` and the like."""
+def _table(lines: Sequence[str]) -> tuple[list[str], list[str], list[list[str]]]:
+    """Header, units and rows. Raises NsightError where they are not there."""
     try:
-        return float(text.replace(",", ""))
+        heads, *rest = csv.reader(lines)
+    except csv.Error as error:
+        raise NsightError(f"what ncu wrote is no CSV that can be read: {error}") from error
+    if "Kernel Name" not in heads:
+        raise NsightError(f"the header of ncu's CSV has no column Kernel Name: {lines[0][:80]!r}")
+    if not rest:
+        raise NsightError("ncu's CSV ends after its header: it holds no units and no launch")
+    units, *rows = rest
+    if len(units) != len(heads):
+        raise NsightError(
+            f"ncu's line of units holds {len(units)} fields, its header {len(heads)}: "
+            "no metric has a unit"
+        )
+    return heads, units, rows
+
+
+def _number(text: str) -> float | None:
+    """`1,234.5` as a number; None for `n/a`, `nan` and the like."""
+    try:
+        value = float(text.replace(",", ""))
     except ValueError:
         return None
+    return value if math.isfinite(value) else None
 
 
 def by_call(launches: Sequence[Launch], counts: Sequence[int]) -> list[list[Launch]]:

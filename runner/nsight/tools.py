@@ -105,6 +105,7 @@ def _version(path: Path) -> str | None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=30,
             env=allowed(os.environ),
             check=False,

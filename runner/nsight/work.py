@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Activity:
-    """One kernel, copy or fill on the device; times in ns from the session's start."""
+    """One kernel, copy or fill on the device; times in ns from the session's start. What the
+    export has no column for is None."""
 
     kind: str
     name: str
     start_ns: int
     end_ns: int
-    device: int
-    stream: int
+    device: int | None
+    stream: int | None
     graph_node: int | None = None
     bytes: int | None = None
     grid: tuple[int, int, int] | None = None

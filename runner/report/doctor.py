@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .doctor_finding import unasked
-from .doctor_tables import Table, tables
+from .doctor_tables import Table, tables, verdict_of
 from .text import markdown_table, number, short_commit
 
 Row = Mapping[str, Any]
@@ -40,14 +40,15 @@ def _said(check: Row) -> str:
 
 
 def unmeasured(values: Row) -> list[str]:
-    """Why checks were not made: each reason once, with the checks and how many they are."""
-    found: dict[str, list[str]] = {}
+    """Why checks were not made or not judged: each reason once, with its checks and their count."""
+    found: dict[tuple[str, str], list[str]] = {}
     for check in values["checks"]:
         if check["verdict"] == "not_measured":
-            found.setdefault(_bare(check["reason"]), []).append(check["name"])
+            way = verdict_of(check).replace("_", " ")
+            found.setdefault((way, _bare(check["reason"])), []).append(check["name"])
     return [
-        f"not measured: {', '.join(dict.fromkeys(names))} ({len(names)}): {reason}"
-        for reason, names in found.items()
+        f"{way}: {', '.join(dict.fromkeys(names))} ({len(names)}): {reason}"
+        for (way, reason), names in found.items()
     ]
 
 
@@ -140,7 +141,7 @@ def summary(name: str, values: Row) -> str:
         explained = sum(c["verdict"] == "explained" for c in judged)
         agree = str(agreeing) + (f", {explained} explained" if explained else "")
         worst = max(judged, key=_off, default=None)
-        seen = worst["seen"] if worst else _bare(own[0]["reason"])
+        seen = worst["seen"] if worst else own[0]["seen"] or _bare(own[0]["reason"])
         lines_.append([check, own[0]["limit"], str(len(judged)), agree if judged else "", seen])
     text = markdown_table(heads, lines_, left=2)
     return f"`{name}`: {source(values)}\n\n{text}\n"
@@ -159,11 +160,12 @@ def closing(values: dict[str, Any], folder: Path, failures: Sequence[str]) -> It
     """The end of the command's output: the verdict, and where the files are."""
     checks = values["checks"]
     counts = {
-        word: sum(check["verdict"] == verdict for check in checks)
+        word: sum(verdict_of(check) == verdict for check in checks)
         for word, verdict in (
             ("agree", "agrees"),
             ("explained", "explained"),
             ("differ", "differs"),
+            ("not judged", "not_judged"),
             ("not measured", "not_measured"),
         )
     }
@@ -176,5 +178,7 @@ def closing(values: dict[str, Any], folder: Path, failures: Sequence[str]) -> It
     yield f"measured in {number(seconds, 3)} s; files: {folder}"
     if failures:
         yield f"exit code 1: {len(failures)} of them differ or did not end well"
-    elif not unasked(values):
+    elif lacking := unasked(values):
+        yield f"no finding without {', '.join(lacking)}: klab doctor --measure takes every section"
+    else:
         yield f"keep it: klab finding {folder}"

@@ -48,7 +48,12 @@ def read(folder: Path) -> Values:
 def write_finding(folder: Path, findings: Path) -> Path:
     """Writes the finding of a doctor's folder, in place of an earlier one. Its path."""
     values = read(folder)
-    return save(finding(values), findings / values["target"].removesuffix("_sxm") / FILE)
+    return save(finding(values), findings / place(values))
+
+
+def place(values: Values) -> Path:
+    """Where the finding of a doctor stands below the findings folder."""
+    return Path(values["target"].removesuffix("_sxm")) / FILE
 
 
 def finding(values: Values) -> Values:

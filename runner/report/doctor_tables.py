@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .doctor_cells import short_cells
 from .doctor_legend import COLD_LEGEND, legend
 from .text import ABSENT, number
 
@@ -51,7 +52,7 @@ def tables(values: Row) -> list[Table]:
     if rows.get("cold"):
         found.append(_cold(rows["cold"], kind))
     if rows.get("pairs"):
-        found.append(_pairs(rows["pairs"]))
+        found.append(_pairs(rows["pairs"], values["settings"]["pairs"]))
     if rows.get("repeats"):
         found.append(_repeats(rows["repeats"], kind))
     if values["checks"]:
@@ -122,7 +123,9 @@ def _cold(rows: Sequence[Row], kind: str) -> Table:
     cells, said = short_cells(rows)
     ways = {"wall": "wall_us"} if kind == "cpu" else _COLD
     return Table(
-        title="cold: one call after each way to empty the cache, us",
+        title="cold: one call after each way to empty the cache, us"
+        if kind != "cpu"
+        else "cold: ways to empty the cache are of GPUs; on a CPU the same call warm, us",
         heads=("cell", "MB read", *ways),
         lines=tuple(
             (cell, number(_megabytes(row)), *(us(row, key) for key in ways.values()))
@@ -138,7 +141,7 @@ def _megabytes(row: Row) -> float | None:
     return None if read is None else read / 1e6
 
 
-def _pairs(rows: Sequence[Row]) -> Table:
+def _pairs(rows: Sequence[Row], asked: int) -> Table:
     counts = ("pairs", "faster", "slower", "equal", "undecided", "found", "reversed")
     cases = [row["case"] for row in rows]
     whats = {case.rpartition(", ")[0] for case in cases}
@@ -158,9 +161,18 @@ def _pairs(rows: Sequence[Row]) -> Table:
         left=1,
         legend=(
             what,
+            _divided(rows, asked),
             "faster to undecided: verdicts; found: the true direction; width: half the interval",
         ),
     )
+
+
+def _divided(rows: Sequence[Row], asked: int) -> str:
+    """How many pairs each case got."""
+    same, more = ([row["pairs"] for row in rows if row["kind"] == k] for k in ("same", "more"))
+    parts = [f"{sum(same)} of the same function, divided among {len(same)} cases"] if same else []
+    parts += [f"half as many, {sum(more)}, of the true difference"] if more else []
+    return f"pairs={asked}: {'; '.join(parts)}"
 
 
 def _repeats(rows: Sequence[Row], kind: str) -> Table:
@@ -189,50 +201,28 @@ def _repeats(rows: Sequence[Row], kind: str) -> Table:
     )
 
 
+def verdict_of(check: Row) -> str:
+    """Its verdict; `not_judged` where something was seen that no limit is set for."""
+    seen_only = check["verdict"] == "not_measured" and check["seen"]
+    return "not_judged" if seen_only else str(check["verdict"])
+
+
 def checks(found: Sequence[Row]) -> Table:
     """The verdicts of every kind of check counted, with the farthest that was judged."""
     lines = []
     for name in dict.fromkeys(check["name"] for check in found):
         own = [check for check in found if check["name"] == name]
         counts = [
-            sum(check["verdict"] == verdict for check in own)
-            for verdict in ("agrees", "explained", "differs", "not_measured")
+            sum(verdict_of(check) == verdict for check in own)
+            for verdict in ("agrees", "explained", "differs", "not_judged", "not_measured")
         ]
         lines.append((name, own[0]["limit"], *(str(count) if count else "" for count in counts)))
     return Table(
         title="checks",
-        heads=("check", "limit", "agrees", "explained", "differs", "not measured"),
+        heads=("check", "limit", "agrees", "explained", "differs", "not judged", "not measured"),
         lines=tuple(lines),
         left=2,
     )
-
-
-def short_cells(rows: Sequence[Row]) -> tuple[list[str], str]:
-    """The labels without what all cells of an experiment share, and a line that says what."""
-    groups: dict[str, list[list[str]]] = {}
-    for row in rows:
-        groups.setdefault(row.get("experiment", ""), []).append(_words(row["cell"]))
-    shared = {
-        name: [w for w in held[0] if all(w in other for other in held)]
-        if len({tuple(words) for words in held}) > 1
-        else []
-        for name, held in groups.items()
-    }
-    cells = []
-    for row in rows:
-        common = shared[row.get("experiment", "")]
-        cells.append("-".join(w for w in _words(row["cell"]) if w not in common))
-    said = [
-        f"{name}: {'-'.join(words)}" if name else "-".join(words)
-        for name, words in shared.items()
-        if words
-    ]
-    return cells, "; ".join(said)
-
-
-def _words(label: str) -> list[str]:
-    """A label's parts: `N1024-factors2-fp32`."""
-    return label.split("-")
 
 
 def us(row: Row, key: str) -> str:

@@ -9,6 +9,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ def filled(text: str, findings: dict[str, Values], *, source: str) -> str:
 
 def full(name: str, values: Values) -> str:
     """A heading, what was measured on and with, a line a record, and the claim."""
-    heads = ["cell", "implementation", "latency us [95 %]", "speed-up [95 %]", "verdict"]
+    over = "range" if 1 < values["protocol"].get("processes", 1) < 6 else "95 %"
+    heads = ["cell", "implementation", f"latency us [{over}]", "speed-up [95 %]", "verdict"]
     heads += ["GB/s", "TFLOP/s", "of roof", "launches"]
     lines = [
         [
@@ -85,6 +87,7 @@ def full(name: str, values: Values) -> str:
     parts = [
         f"### {name}",
         values["question"],
+        f"`{command}`" if (command := _command(values)) else "",
         _source(values),
         markdown_table(heads, lines, left=2),
     ]
@@ -105,6 +108,8 @@ def compact(name: str, values: Values) -> str:
     note = f"`{name}`: latency in us"
     if against:
         note += f" (speed-up against {against})"
+    if command := _command(values):
+        note += f", `{command}`"
     table = markdown_table(["cell", *names], lines, left=1)
     return f"{note}. {_source(values)}\n\n{table}\n"
 
@@ -124,7 +129,24 @@ def _cell(row: Values) -> str:
         for axis, value in row["axes"].items()
     ]
     layout = [] if row["layout"] == "contiguous" else [row["layout"]]
-    return " ".join([*axes, row["dtype"], *layout])
+    drawn = _distribution(row)
+    return " ".join([*axes, row["dtype"], *layout, *([] if drawn == "normal" else [drawn])])
+
+
+def _distribution(row: Values) -> str:
+    """How the inputs were drawn: `normal` where the finding is from before it said so."""
+    return str(row.get("distribution", "normal"))
+
+
+_PLAIN = ("experiment", "shapes", "dtype", "protocol", "target", "tracking", "trace", "device")
+"""Overrides that the name, the source or the rows of a finding tell already."""
+
+
+def _command(values: Values) -> str:
+    """The command where it holds more than the words of a plain run: what was asked otherwise."""
+    words = shlex.split(values["command"])
+    keys = [word.partition("=")[0] for word in words if "=" in word]
+    return values["command"] if any(key not in _PLAIN for key in keys) else ""
 
 
 def _latency(row: Values) -> str:
@@ -173,8 +195,13 @@ def _source(values: Values) -> str:
     sampling = f"protocol {protocol.get('name', '?')}"
     if protocol.get("rounds"):
         sampling += f", {protocol['rounds']} rounds"
+    if protocol.get("processes", 1) > 1:
+        sampling += f" over {protocol['processes']} fresh processes"
     if clocks := said(protocol.get("clocks", OBSERVE)):
         sampling += f", {clocks}"
+    drawn = list(dict.fromkeys(map(_distribution, values["rows"])))
+    if drawn != ["normal"]:
+        sampling += f", inputs {' and '.join(drawn)}"
     device = environment.get("device") or environment.get("target") or "device unknown"
     copy = environment.get("copy_gbps")
     if copy:

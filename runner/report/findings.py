@@ -1,25 +1,20 @@
 """A job's findings as strict JSON: what is kept in the repository of a run.
 
-    <findings>/<gpu>/<experiment>[-SHAPES][-DTYPE][-MHZ].json
-
 A finding holds the experiment, what was measured on and with, a row a record, and the claim's
-verdict; no host names and no paths. The `gpu` folder is the target's name without the form factor
-(`h200_sxm` -> `h200`), or `cpu`.
+verdict; no host names and no paths.
 """
 
 import dataclasses
-import hashlib
 import json
 import math
-import re
 from pathlib import Path
 from typing import Any
 
-from ..clocks import OBSERVE, locked_mhz
 from ..errors import ConfigError
 from ..provenance import commit_text
 from ..records import Interval, Job, JobStatus
 from ..results import Row, copy_ceiling, device, expected, rows
+from .finding_place import place
 
 Values = dict[str, Any]
 
@@ -33,6 +28,7 @@ def finding(job: Job) -> Values:
         {
             "experiment": job.experiment,
             "question": job.question,
+            "job": job.id,
             "command": job.command,
             "date": (job.ended or job.started)[:10],
             "commit": commit_text(environment.get("code") or {}),
@@ -114,6 +110,7 @@ def _row(row: Row) -> Values:
         "axes": workload.axes,
         "dtype": workload.dtype,
         "layout": workload.layout,
+        "distribution": workload.distribution,
         "implementation": record.implementation,
         "status": record.status.value,
         "reason": record.reason or None,
@@ -165,41 +162,6 @@ def strict(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value
-
-
-def place(job: Job) -> Path:
-    """Where the finding stands below the findings folder: `h200/NAME.json`.
-
-    Runs of one experiment that differ by overrides of shapes or dtype, or by a locked clock, have
-    names of their own.
-    """
-    name = job.experiment if job.experiment != "adhoc" else f"adhoc-{job.kernel}"
-    overrides = [override.lstrip("+~") for override in job.overrides]
-    config = job.config
-    for group in ("shapes", "dtype"):
-        if any(override.startswith(f"{group}=") for override in overrides):
-            name += f"-{(config.get(group) or {}).get('name') or 'own'}"
-        details = sorted(o for o in overrides if o.startswith((f"{group}.", f"{group}@")))
-        if details:
-            name += f"-{hashlib.sha256(';'.join(details).encode()).hexdigest()[:6]}"
-    mhz = locked_mhz((config.get("protocol") or {}).get("clocks", OBSERVE))
-    if mhz is not None:
-        name += f"-{mhz}mhz"
-    return Path(gpu_folder(job)) / f"{_file_name(name)}.json"
-
-
-def gpu_folder(job: Job) -> str:
-    """The target's name without its form factor."""
-    target = next((record.target for record in job.records if record.target), "")
-    target = target or str((job.config.get("target") or {}).get("name") or "")
-    if target in ("", "auto"):
-        product = (job.environment.get("gpu") or {}).get("name")
-        target = product.removeprefix("NVIDIA ") if product else "cpu"
-    return _file_name(target.lower().removesuffix("_sxm"))
-
-
-def _file_name(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", text)
 
 
 def write_finding(job: Job, findings: Path) -> Path:

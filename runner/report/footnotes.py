@@ -9,6 +9,7 @@ from rich.text import Text
 from ..clocks import said
 from ..records import Job, JobStatus, Timing
 from ..results import copy_ceiling, device, rows
+from ..statistics import range_coverage
 from .text import cache_state, interval
 
 _NUMBER = re.compile(r"\b\d+(?:\.\d+)?\b")
@@ -69,9 +70,17 @@ def _ways(timed: list[Timing]) -> Iterator[Text]:
     if count > 1:
         yield Text(
             f"over {count} fresh processes: a speed-up's interval is over their means, a latency's "
-            "over their medians" + (", which is their range" if count < 6 else ""),
+            "over their medians" + _range(count),
             style="dim",
         )
+
+
+def _range(count: int) -> str:
+    """What a latency's interval is where so few processes allow no more."""
+    reached = range_coverage(count)
+    if reached >= 0.95:
+        return ""
+    return f", which is their range and covers with {100 * reached:.4g} %"
 
 
 def _notes(job: Job) -> Iterator[Text]:

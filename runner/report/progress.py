@@ -8,7 +8,7 @@ from rich.status import Status as Spinner
 
 from ..records import FAILED, Cell, Job, PlannedCell, Record, Status
 from ..supervisor import Death, Progress
-from .text import number
+from .text import counted, number
 
 
 class Reporter:
@@ -17,14 +17,20 @@ class Reporter:
     def __init__(self, console: Console, job: Job, cells: int, *, quiet: bool = False) -> None:
         self._console = console
         self._cells = cells
+        protocol = job.config.get("protocol") or {}
+        mode = job.config.get("mode", "run")
+        self._processes = int(protocol.get("processes", 1)) if mode == "run" else 1
         self._done = 0
         self._started = time.monotonic()
         self._quiet = quiet
         self._spinner: Spinner | None = None
         self._shown = ("", "")
         if not quiet:
+            held = counted(cells // self._processes, "cell")
+            if self._processes > 1:
+                held += f", {self._processes} processes"
             console.print(
-                f"{job.id}: {job.experiment}, {cells} cells, in {job.folder}",
+                f"{job.id}: {job.experiment}, {held}, in {job.folder}",
                 highlight=False,
                 soft_wrap=True,
                 markup=False,
@@ -47,6 +53,9 @@ class Reporter:
         entries = "  ".join(_entry(record) for record in records)
         left = "" if again else self._left()
         place = "again" if again else f"{self._done}/{self._cells}"
+        process = max((record.process for record in records), default=0)
+        if process:
+            place = f"process {process}/{self._processes}, {place}"
         self._console.print(
             f"[{place}] {planned.cell.workload.label}: {entries}{left}",
             highlight=False,

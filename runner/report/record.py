@@ -7,7 +7,17 @@ from rich.text import Text
 from ..clocks import said
 from ..records import FAILED, Correctness, Cost, Evidence, Job, Status, Sustained, Timing
 from ..results import Row, device, rows
-from .text import ABSENT, cache_state, duration, interval, number, percent, quantity
+from .text import (
+    ABSENT,
+    cache_state,
+    counted,
+    covers,
+    duration,
+    interval,
+    number,
+    percent,
+    quantity,
+)
 
 _DEFINITIONS = {
     "period_us": "what a call costs in a full stream: (T_2N - T_N) / N with the queue held",
@@ -34,7 +44,7 @@ def lines(job: Job, row: Row) -> Iterator[Text]:
     yield _field("device", ", ".join(filter(None, dict.fromkeys((device(job), record.target)))))
     yield from _correctness("check", record.correctness)
     yield from _correctness("check after timing", record.recheck)
-    yield from _times(record.timing)
+    yield from _times(record.timing, _confidence(job))
     yield from _compared(row)
     yield from _cost(record.cost, row)
     for evidence in record.evidence:
@@ -99,10 +109,14 @@ def _correctness(name: str, checked: Correctness | None) -> Iterator[Text]:
         yield _field("", f"not finite: {counts}")
 
 
-def _times(timing: Timing | None) -> Iterator[Text]:
+def _confidence(job: Job) -> float:
+    return float((job.config.get("protocol") or {}).get("confidence", 0.95))
+
+
+def _times(timing: Timing | None, confidence: float) -> Iterator[Text]:
     if timing is None:
         return
-    yield _field("latency", f"{interval(timing.latency_us)} us, 95 % over rounds")
+    yield _field("latency", f"{interval(timing.latency_us)} us, {covers(timing, confidence)}")
     yield _field("", f"{timing.headline}: {_DEFINITIONS.get(timing.headline, '')}")
     yield _field("", ", ".join(cache_state(timing.state, timing.cache)))
     yield _field(
@@ -155,7 +169,10 @@ def _compared(row: Row) -> Iterator[Text]:
         f"{interval(compared.speedup, 3)} against {compared.against}, {compared.state}: "
         f"{compared.verdict.value}",
     )
-    yield _field("", f"{compared.rounds} paired rounds would tell {compared.detectable:.3g}")
+    pairs = f"{compared.rounds} paired rounds"
+    if compared.processes > 1:
+        pairs = f"{compared.processes} fresh processes ({pairs})"
+    yield _field("", f"{pairs} would tell {compared.detectable:.3g}")
     if compared.note:
         yield _field("", compared.note)
 
@@ -164,7 +181,7 @@ def _cost(cost: Cost | None, row: Row) -> Iterator[Text]:
     if cost is None:
         return
     text = f"{quantity(cost.flops, 'FLOP')}, {quantity(cost.bytes, 'B')}, "
-    text += _counted(len(cost.stages), "stage")
+    text += counted(len(cost.stages), "stage")
     if cost.intensity is not None:
         text += f", {number(cost.intensity, 3)} FLOP a byte"
     yield _field("cost", text)
@@ -189,7 +206,7 @@ def _evidence(evidence: Evidence) -> Iterator[Text]:
         return
     yield _field(
         name,
-        f"{_counted(evidence.launch_count, 'launch', 'es')} a call, {evidence.calls} calls traced",
+        f"{counted(evidence.launch_count, 'launch', 'es')} a call, {evidence.calls} calls traced",
     )
     for quantity_name in ("busy_us", "span_us"):
         value = getattr(evidence, quantity_name)
@@ -219,7 +236,3 @@ def _evidence(evidence: Evidence) -> Iterator[Text]:
 
 def _shape(values: tuple[int, ...]) -> str:
     return "x".join(map(str, values)) if values else ABSENT
-
-
-def _counted(count: int, noun: str, ending: str = "s") -> str:
-    return f"{count} {noun}" + ("" if count == 1 else ending)

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from ..judge.conditions import apart
 from ..records import Job, Judgement, Record
-from ..results import rows, speedup_geomean
+from ..results import noisy_cells, rows, speedup_geomean
 from ..spent import overhead
 from .text import number
 
@@ -40,8 +40,12 @@ def side_by_side(jobs: Sequence[Job]) -> Iterator[str]:
         means = []
         for name in dict.fromkeys(c.implementation for c in job.judgement.comparisons):
             mean, count, total = speedup_geomean(job, name)
-            if mean is not None:
-                means.append(f"{name} {number(mean, 3)}x" + (f" of {count}" * (count < total)))
+            noisy = noisy_cells(job, name)
+            left = f" of {count} cells" * (count < total) + f" ({noisy} noisy left out)" * (
+                noisy > 0
+            )
+            if mean is not None or noisy:
+                means.append(f"{name} {number(mean, 3)}{'x' if mean is not None else ''}{left}")
         claim = f"claim {job.judgement.claim.verdict}" if job.judgement.claim else ""
         yield "  ".join(part for part in (" ".join(varied), ", ".join(means), claim) if part)
     for text in apart(jobs):

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ..records import FAILED, ClaimVerdict, Job, Record, Status, Verdict
-from ..results import Expected, Row, expected, rows, speedup_geomean
+from ..results import Expected, Row, expected, noisy_cells, rows, speedup_geomean
 from .footnotes import footnotes
-from .text import ABSENT, interval, number, percent, rate
+from .text import ABSENT, interval, number, percent, ranges, rate
 
 WIDTH = 100
 
@@ -61,6 +61,8 @@ def _results(job: Job) -> Iterator[Text]:
         any(r.launches is not None for r in table),
     )
     heads = (*_HEAD, *(head for head, there in zip(_TAIL, shown, strict=True) if there))
+    if any(ranges(r.timing) for r in job.records if r.timing):
+        heads = tuple("latency us [range]" if head == _HEAD[1] else head for head in heads)
     baselines = frozenset(compared.against for compared in job.judgement.comparisons)
     filled, widths = _filled(table, heads, baselines)
     if sum(widths) + len(widths) - 1 > WIDTH:
@@ -156,16 +158,21 @@ def _claim(job: Job) -> Iterator[Text]:
             yield from _expectation(entry)
     for name in dict.fromkeys(c.implementation for c in job.judgement.comparisons):
         mean, count, total = speedup_geomean(job, name)
-        if mean is not None and total > 1:
-            against = next(c.against for c in job.judgement.comparisons if c.implementation == name)
-            over = f"geometric mean of {count} of {total} cells"
-            doubtful = sum(
-                c.verdict is Verdict.undecided
-                for c in job.judgement.comparisons
-                if c.implementation == name
-            )
-            over += f", {doubtful} of them undecided" if doubtful else ""
-            yield Text(f"  {name}: {number(mean, 3)}x {against}, {over}")
+        noisy = noisy_cells(job, name)
+        if total < 2 or (mean is None and not noisy):
+            continue
+        against = next(c.against for c in job.judgement.comparisons if c.implementation == name)
+        over = f"geometric mean of {count} of {total} cells"
+        doubtful = sum(
+            c.verdict is Verdict.undecided
+            for c in job.judgement.comparisons
+            if c.implementation == name
+        )
+        doubtful -= noisy  # which are undecided too, and not in the mean
+        over += f", {doubtful} of them undecided" if doubtful > 0 else ""
+        over += f", {noisy} noisy left out" if noisy else ""
+        value = f"{number(mean, 3)}x" if mean is not None else "no mean against"
+        yield Text(f"  {name}: {value} {against}, {over}")
     if job.question or claim is not None or job.judgement.comparisons:
         yield Text()
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from ..records import Interval
+from ..records import Interval, Timing
+from ..statistics import range_coverage
 
 ABSENT = "-"
 
@@ -26,6 +27,33 @@ def interval(value: Interval | None, digits: int = 4) -> str:
         return ABSENT
     low, high = number(value.low, digits), number(value.high, digits)
     return f"{number(value.median, digits)} [{low}, {high}]"
+
+
+def covers(timing: Timing, confidence: float = 0.95) -> str:
+    """What a latency's interval is over: `95 % over rounds`, or over fresh processes, whose range
+    it is where they are too few for more; how surely that holds the median is said."""
+    count = len(timing.by_process)
+    if count < 2:
+        return f"{_share(confidence)} over rounds"
+    reached = range_coverage(count)
+    if reached >= confidence:
+        return f"{_share(confidence)} over {count} fresh processes' medians"
+    return f"the range over {count} fresh processes' medians, {_share(reached)}"
+
+
+def ranges(timing: Timing, confidence: float = 0.95) -> bool:
+    """Whether a latency's interval is the range of fresh processes too few for so much."""
+    count = len(timing.by_process)
+    return count > 1 and range_coverage(count) < confidence
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.4g} %"
+
+
+def counted(count: int, noun: str, ending: str = "s") -> str:
+    """`1 cell`, `2 cells`."""
+    return f"{count} {noun}" + ("" if count == 1 else ending)
 
 
 def percent(value: float | None) -> str:

@@ -12,8 +12,13 @@ from .timeline import write_timelines
 def write_report(job: Job) -> None:
     """Writes the files beside the records, replacing those of an earlier call."""
     folder = Path(job.folder)
-    (folder / "report.txt").write_text(as_text(job))
-    (folder / "results.csv").write_text(results_csv(job))
-    (folder / "samples.csv").write_text(samples_csv(job))
+    _write(folder / "report.txt", as_text(job))
+    _write(folder / "results.csv", results_csv(job))
+    _write(folder / "samples.csv", samples_csv(job))
     write_plots(job, folder / "plots")
     write_timelines(job, folder / "plots")
+
+
+def _write(file: Path, text: str) -> None:
+    """UTF-8 wherever it runs; what is no UTF-8 is spelt out, and never loses a report."""
+    file.write_text(text, encoding="utf-8", errors="backslashreplace")

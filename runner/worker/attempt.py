@@ -26,9 +26,9 @@ class Built:
     def of(self, implementation: Implementation) -> str:
         """Why the times of this implementation hold compiling; '' where they cannot. Whose it was
         is not known: it is charged to everyone who compiles that way."""
-        if self.graphs and implementation.compile is not Compile.none:
+        if self.graphs > 0 and implementation.compile is not Compile.none:
             return f"torch.compile ran {self.graphs} times during timing"
-        if self.kernels and implementation.language is Language.triton:
+        if self.kernels > 0 and implementation.language is Language.triton:
             return f"Triton compiled {self.kernels} kernels during timing"
         return ""
 

@@ -4,6 +4,7 @@ import re
 
 import torch
 
+from ..printable import printable
 from ..records import Status
 from .load import CannotLoad
 
@@ -35,7 +36,13 @@ class Poisoned(Exception):  # noqa: N818 - the end of a process, with a name
 
 
 def classify(error: BaseException) -> tuple[Status, str]:
-    """The status and one-line reason of an exception raised while loading or calling."""
+    """The status and one-line reason of an exception raised while loading or calling; the reason
+    is one that every file takes."""
+    status, reason = _classified(error)
+    return status, printable(reason)
+
+
+def _classified(error: BaseException) -> tuple[Status, str]:
     if isinstance(error, CannotLoad):
         return error.status, error.reason
     if isinstance(error, torch.OutOfMemoryError):

@@ -4,6 +4,7 @@ Inputs rotate inside the graph, over as many copies as the rotation has: within 
 memory is met again while cached, and L2 is read full before each replay, outside the window.
 """
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,12 +12,12 @@ import torch
 
 from .graph import Captured, Pool, capture
 from .rotation import Rotation
-from .stream_runs import cycles
+from .stream_runs import HOLD_MARGIN, cycles
 
 Call = Callable[..., Any]
 
 HOLD_US = 200.0
-"""Launching a graph of a few hundred nodes takes the host less."""
+"""The stream is held at least so long: launching a graph of a few hundred nodes takes less."""
 
 
 class GraphRuns:
@@ -28,6 +29,7 @@ class GraphRuns:
         self._pool = Pool.of(device)
         self._graphs: dict[tuple[str, int, bool], Captured] = {}
         self._nodes: dict[str, dict[str, float]] = {}
+        self._launch_us: dict[tuple[str, int, bool], float] = {}  # host us of the last replay
 
     def make(self, name: str, call: Call, count: int, slots: int, *, warm: bool) -> None:
         """Captures N and 2N calls, cold, and with `warm` also on one copy over and over.
@@ -53,15 +55,19 @@ class GraphRuns:
 
     def run(self, name: str, count: int, *, cold: bool) -> tuple[float, bool]:
         """Device time in us between events around a replay, and whether the queue was held."""
-        captured = self._graphs[name, count, cold]
+        which = (name, count, cold)
+        captured = self._graphs[which]
+        hold = max(HOLD_US, HOLD_MARGIN * self._launch_us.get(which, 0.0))
         begin = torch.cuda.Event(enable_timing=True)
         end = torch.cuda.Event(enable_timing=True)
         if cold:
             self._rotation.before_run()
         torch.cuda.synchronize(self._device)
-        torch.cuda._sleep(cycles(HOLD_US))
+        torch.cuda._sleep(cycles(hold))
         begin.record()
+        started = time.perf_counter()
         captured.replay()
+        self._launch_us[which] = (time.perf_counter() - started) * 1e6
         held = not begin.query()
         end.record()
         torch.cuda.synchronize(self._device)

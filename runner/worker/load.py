@@ -110,8 +110,11 @@ def graphs_compiled() -> int:
 def kernels_built() -> int:
     """How many kernels Triton's cache on disk holds: one more is one that was just compiled.
 
-    Its folder is this GPU's own, and nobody else compiles for it while this process times."""
-    folder = os.environ.get("TRITON_CACHE_DIR", "")
+    Only of the folder that the supervisor gave this GPU: nobody else compiles into that one while
+    this process times. In a folder of the user's own others may; 0 for it."""
+    folder = os.environ.get("KLAB_TRITON_CACHE", "")
+    if folder != os.environ.get("TRITON_CACHE_DIR"):
+        return 0
     try:
         with os.scandir(folder) as entries:
             return sum(1 for _ in entries)

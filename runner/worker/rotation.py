@@ -58,7 +58,8 @@ class Rotation:
             self.copies.append(
                 tuple(inputs[k] if k in warm else tensor for k, tensor in enumerate(made))
             )
-        self.rotates = self.count * self._bytes >= TIMES * cache_bytes
+        # where nothing is to be cold, nothing has to rotate
+        self.rotates = not self._bytes or self.count * self._bytes >= TIMES * cache_bytes
         self._flush: Tensor | None = None
         if always_flush or not self.rotates:
             elements = TIMES * cache_bytes // 4

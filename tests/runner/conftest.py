@@ -2,10 +2,10 @@
 
 import importlib.util
 import json
-import tempfile
 from pathlib import Path
 
 import pytest
+from kernel_lab.runner import clock_lock
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +54,5 @@ def nvml(monkeypatch, tmp_path):
     """No process that is started from here meets the real driver."""
     monkeypatch.setenv("KLAB_TEST_NVML", str(tmp_path / "nvml.jsonl"))
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).with_name("nvml")))
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(clock_lock, "FOLDERS", (tmp_path,))
     return Nvml(tmp_path / "nvml.jsonl", monkeypatch)

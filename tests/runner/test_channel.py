@@ -86,6 +86,15 @@ def test_what_is_no_json_is_never_sent(pair):
         Channel(raw).send({"value": math.nan})
 
 
+def test_a_text_that_no_file_takes_is_spelt_out_on_the_way(pair):
+    """A traceback may hold a file name that is no UTF-8; records, reports and stores are."""
+    raw, other = pair
+    Channel(raw).send({"traceback": "no \udcff", "fine": "grüße 😀 \\udcff \ud83d\ude00"})
+    said = Channel(other).receive()
+    assert said == {"traceback": "no \\udcff", "fine": "grüße 😀 \\udcff \\ud83d\\ude00"}
+    str(said).encode()
+
+
 def test_the_path_is_short_wherever_outputs_lie_and_goes_with_the_listener():
     with Listener() as listener:
         path = Path(listener.path)

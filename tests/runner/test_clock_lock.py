@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -19,9 +20,12 @@ PERMISSION, UNKNOWN = 4, 999
 
 HOLDS = """
 import sys, time
+from pathlib import Path
+from kernel_lab.runner import clock_lock
 from kernel_lab.runner.clock_lock import ClockLock
 from kernel_lab.runner.device import Gpu
 gpu = Gpu(index=0, name="g", uuid="GPU-1234", capability="9.0", memory_bytes=1)
+clock_lock.FOLDERS = (Path({folder!r}),)
 with ClockLock(gpu, 1500) as lock:
     print(lock._guard._process.pid, flush=True)
     {then}
@@ -29,13 +33,15 @@ with ClockLock(gpu, 1500) as lock:
 
 
 @pytest.fixture
-def holder(nvml):
+def holder(nvml, tmp_path):
     """Starts a process that holds the clock; its pid and its guardian's."""
     started = []
 
     def begin(then="time.sleep(600)"):
         process = subprocess.Popen(
-            [sys.executable, "-c", HOLDS.format(then=then)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", HOLDS.format(then=then, folder=str(tmp_path))],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         started.append(process)
         guard = int(process.stdout.readline())
@@ -211,9 +217,55 @@ def test_a_driver_that_does_not_answer_is_an_error(nvml, monkeypatch):
 
 def test_a_file_that_cannot_be_used_is_an_error(nvml, tmp_path):
     (tmp_path / "klab-clock-GPU-1234.lock").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ConfigError, match=r"cannot be used.*TMPDIR"):
+    with pytest.raises(ConfigError, match=rf"cannot be used.*{tmp_path}.*clocks=observe"):
         ClockLock(GPU, 1500).__enter__()
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_every_job_of_a_machine_finds_the_same_file(monkeypatch, tmp_path):
+    """A batch system gives each job a TMPDIR of its own."""
+    found = set()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv("TMPDIR", str(tmp_path / name))
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        found.add(clock_lock.lock_file("GPU-1234"))
+    (file,) = found
+    assert file.parent in (Path("/dev/shm"), Path("/tmp"))
+    assert file.name == "klab-clock-GPU-1234.lock"
+
+
+def test_the_file_lies_in_the_first_folder_that_can_be_written(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "locked").mkdir(mode=0o500)
+    (tmp_path / "good").mkdir()
+    folders = [tmp_path / name for name in ("nowhere", "file", "locked", "good")]
+    monkeypatch.setattr(clock_lock, "FOLDERS", tuple(folders))
+    if os.geteuid():  # root may write anywhere
+        assert clock_lock.lock_file("x").parent == folders[-1]
+    folders.remove(tmp_path / "locked")
+    monkeypatch.setattr(clock_lock, "FOLDERS", tuple(folders))
+    assert clock_lock.lock_file("x").parent == folders[-1]
+    monkeypatch.setattr(clock_lock, "FOLDERS", tuple(folders[:2]))
+    assert clock_lock.lock_file("x").parent == folders[1]  # its error says what is wrong there
+
+
+def test_a_guardian_of_our_own_that_does_not_end_is_no_other_job(nvml, monkeypatch):
+    monkeypatch.setattr(clock_lock, "END_S", 0.2)
+    lock = ClockLock(GPU, 1500)
+    lock.__enter__()
+    guard = lock._guard._process
+    os.kill(guard.pid, signal.SIGSTOP)
+    monkeypatch.setattr(clock_lock, "PATIENCE_S", 0.2)
+    try:
+        text = rf"not be given back \(its guardian, process {guard.pid}, .*-i GPU-1234 -rgc"
+        with pytest.raises(KlabError, match=text):
+            lock.__exit__(None, None, None)
+        assert nvml.calls == ["lock 1500"]
+    finally:
+        os.kill(guard.pid, signal.SIGCONT)
+        guard.wait(timeout=20)
+    assert nvml.calls == ["lock 1500", "reset"]  # it was asked to end, and does once it may run
 
 
 def test_anybody_may_lock_the_file_later(nvml, tmp_path):

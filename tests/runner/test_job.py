@@ -132,6 +132,7 @@ def run(monkeypatch, tmp_path):
         clocks="observe",
         mode=Mode.run,
         auto=True,
+        threads=0,
         **request,
     ):
         Supervisor.asked = []
@@ -164,6 +165,7 @@ def run(monkeypatch, tmp_path):
         experiment.trace.cells = cells
         experiment.trace.auto = {} if auto else None
         experiment.mode = mode
+        experiment.settings.threads = threads
         plan = Plan(
             cells=tuple(PlannedCell(cell=c, implementations=("eager", "other")) for c in CELLS),
             excluded=(),
@@ -246,6 +248,15 @@ def test_without_a_gpu_there_is_no_evidence_pass(run):
     assert all(r.device == "cpu" for r in job.records)
 
 
+def test_more_threads_than_cpus_are_noted_in_every_time(run, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+
+    for gpu, threads, said in ((None, 4, True), (None, 2, False), (GPU, 4, False)):
+        made = run(both, gpu=gpu, threads=threads)
+        for item in made.records:
+            assert any("than the 2 CPUs" in note for note in item.timing.notes) is said
+
+
 def test_a_trace_that_denies_the_stages_makes_the_record_invalid(run):
     def measure(cell):
         return [record(cell, "eager", stages=2), record(cell, "other")]
@@ -302,6 +313,17 @@ def test_repro_runs_this_implementation_of_this_cell_and_no_other(run):
         f"cell={CELLS[0].id}",
         "implementations=[other]",
     ]
+
+
+def test_tritons_cache_is_this_gpus_own_and_said_to_be(monkeypatch):
+    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    found = worker_environment(Experiment(), GPU)
+    assert found["TRITON_CACHE_DIR"].endswith("cache/triton/h200-GPU-1234")
+    assert found["KLAB_TRITON_CACHE"] == found["TRITON_CACHE_DIR"]
+    twin = dataclasses.replace(GPU, uuid="GPU-5678")
+    assert worker_environment(Experiment(), twin)["TRITON_CACHE_DIR"] != found["TRITON_CACHE_DIR"]
+    monkeypatch.setenv("TRITON_CACHE_DIR", "/t")
+    assert "KLAB_TRITON_CACHE" not in worker_environment(Experiment(), GPU)
 
 
 def test_the_worker_sees_one_gpu_and_none_of_the_trackers_secrets(monkeypatch):

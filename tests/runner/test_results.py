@@ -32,6 +32,12 @@ def test_implementations_keep_the_order_of_the_question(gemm):
     assert results.implementations(gemm) == ("eager", "compile", "cublaslt", "triton")
 
 
+def test_a_baseline_that_the_question_does_not_name_comes_first(gemm):
+    config = {**gemm.config, "implementations": ["triton"], "kernel": {"baseline": "eager"}}
+    job = dataclasses.replace(gemm, config=config)
+    assert results.implementations(job)[:2] == ("eager", "triton")
+
+
 def test_size_is_flop_when_computing_and_bytes_of_the_fused_path_else(gemm, chain):
     assert results.sizes(gemm).unit == "FLOP"
     size = results.sizes(chain)
@@ -52,6 +58,20 @@ def test_geometric_mean_is_over_cells_valid_in_both_arms(gemm):
     )
     _, count, total = results.speedup_geomean(dataclasses.replace(gemm, records=wrong), "triton")
     assert (count, total) == (2, 3)
+
+
+@pytest.mark.parametrize("who", ["triton", "eager"])
+def test_a_noisy_time_is_no_part_of_the_mean_and_is_counted(gemm, who):
+    noisy = tuple(
+        dataclasses.replace(record, status=Status.noisy)
+        if record.implementation == who and record.cell.index == 0
+        else record
+        for record in gemm.records
+    )
+    assert results.noisy_cells(gemm, "triton") == 0
+    job = dataclasses.replace(gemm, records=noisy)
+    assert results.speedup_geomean(job, "triton")[1:] == (2, 3)
+    assert results.noisy_cells(job, "triton") == 1
 
 
 def test_speedup_of_zero_does_not_zero_the_mean(gemm):

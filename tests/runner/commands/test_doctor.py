@@ -12,6 +12,8 @@ from kernel_lab.runner.commands import finding as finding_command
 from kernel_lab.runner.doctor.probe import TorchState
 from kernel_lab.runner.doctor.sections import Section
 from kernel_lab.runner.errors import ConfigError
+from kernel_lab.runner.report.console import Console
+from kernel_lab.runner.schema import Device
 
 WHO = {"experiment": "doctor_cold", "cell": "N1-fp32", "cell_id": "c00000001"}
 WHO |= {"implementation": "eager"}
@@ -90,7 +92,7 @@ def answers(monkeypatch):
                     "kind": "same",
                     "case": "x, twice",
                     "us": 3.0,
-                    "pairs": 4,
+                    "pairs": 60,
                     "faster": asked_faster[0],
                 }
                 | {"slower": 0, "equal": 4, "undecided": 0, "width": 0.01}
@@ -152,6 +154,57 @@ def test_a_section_that_dies_ends_the_command_with_1_and_the_rest_is_measured(
     assert doctor.main(["--measure", "ladder", "cold", "target=cpu"]) == 1
     assert set(written(outputs)[1]["rows"]) == {"ladder", "nsys", "ncu", "cold"}
     assert "ladder did not end well: it died by signal 9" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("broken", ["ladder", "cold", "repeat-2"])
+def test_whatever_a_section_raises_the_rest_is_filed_and_the_reason_said(
+    broken, answers, outputs, monkeypatch, capsys
+):
+    before = doctor_measure.measure_section
+
+    def breaks(place, name, *rest):
+        if name == broken:
+            raise KeyError("odd")
+        return before(place, name, *rest)
+
+    monkeypatch.setattr(doctor_measure, "measure_section", breaks)
+    words = ["ladder", "cold", "repeats", "target=cpu", "repeats=2"]
+    assert doctor.main(["--measure", *words]) == 1
+    _, values = written(outputs)
+    assert set(values["rows"]) == {"ladder", "nsys", "ncu", "cold", "repeats"}
+    section = broken.partition("-")[0].replace("repeat", "repeats")
+    reasons = {name: found["reason"] for name, found in values["sections"].items()}
+    assert reasons.pop(section) == "KeyError: 'odd'"
+    assert not any(reasons.values())
+    assert values["rows"]["repeats"]
+    assert f"{section} did not end well: KeyError: 'odd'" in capsys.readouterr().out
+
+
+def test_whatever_a_tool_raises_loses_only_its_own_rows(answers, outputs, monkeypatch):
+    def breaks(*_):
+        raise IndexError("no such line")
+
+    monkeypatch.setattr(doctor_measure.tools, "by_nsys", breaks)
+    monkeypatch.setattr(doctor_measure.tools, "by_ncu", breaks)
+    found = Section(name="ladder", rows=[{**WHO, "period_us": 3.0, "launches": 1}])
+    monkeypatch.setattr(doctor_measure, "measure_section", lambda *_: found)
+    command = doctor_measure.Measurement(["ladder"], {"target": "cpu"}, Console())
+    command._kind = Device.cuda
+    assert command.run() == 1
+    _, values = written(outputs)
+    assert values["rows"]["ladder"][0]["period_us"] == 3.0
+    for tool in ("nsys", "ncu"):
+        assert values["sections"][tool]["reason"] == "IndexError: no such line"
+        assert values["rows"][tool][0]["reason"] == "IndexError: no such line"
+
+
+def test_a_ladder_without_any_time_ends_the_command_with_1_and_says_so(
+    answers, outputs, monkeypatch, capsys
+):
+    found = Section(name="ladder", rows=[{**WHO, "wall_us": None, "reasons": {"wall_us": "odd"}}])
+    monkeypatch.setattr(doctor_measure, "measure_section", lambda *_: found)
+    assert doctor.main(["--measure", "ladder", "target=cpu"]) == 1
+    assert "ladder: no subject of it has any time" in capsys.readouterr().out
 
 
 def test_an_interrupt_keeps_what_was_measured(answers, outputs, monkeypatch):

@@ -1,10 +1,12 @@
 """`klab finding`: from a run to a file, and from files to the tables in the documents."""
 
 import json
+from pathlib import Path
 
 import pytest
 from kernel_lab.runner.commands.finding import main
 from kernel_lab.runner.errors import ConfigError
+from kernel_lab.runner.folder import JobFolder
 from kernel_lab.runner.outputs import outputs as place
 from kernel_lab.runner.tracking.store import locate
 from kernel_lab.runner.tracking.to_mlflow import file_job
@@ -45,6 +47,39 @@ def test_run_by_the_ids_that_the_store_gave(gemm, checkout):
 def test_unknown_run_names_the_known(gemm, checkout):
     with pytest.raises(ConfigError, match=gemm.id):
         main(["j19990101", "--output", str(checkout)])
+
+
+def test_replacing_a_finding_is_said(gemm, checkout, capsys):
+    write(checkout, gemm.id)
+    assert "replaces" not in capsys.readouterr().out
+    write(checkout, gemm.id)
+    assert f"replaces the one of 2026-12-01, job {gemm.id}" in capsys.readouterr().out
+
+
+def test_a_dirty_commit_is_said(gemm, checkout, capsys):
+    write(checkout, gemm.id)
+    assert "note:" not in capsys.readouterr().out
+    folder = JobFolder(Path(gemm.folder))
+    environment = {**gemm.environment, "code": {"commit": "1" * 40, "dirty": True}}
+    folder.write_json("environment.json", environment)
+    write(checkout, gemm.id)
+    assert "note: commit 1111111111-dirty" in capsys.readouterr().out
+
+
+def test_the_next_step_fits_the_documents_that_are_there(gemm, checkout, capsys):
+    write(checkout, gemm.id)
+    out = capsys.readouterr().out
+    assert f"next: klab finding --tables --output {checkout / 'experiments/findings'}" in out
+    for file in ("README.md", "experiments/README.md"):
+        (checkout / file).write_text("# Title\n")
+    write(checkout, gemm.id)
+    assert "next: put <!-- findings: h200/bias_gelu_fusion -->" in capsys.readouterr().out
+
+
+def test_an_unknown_id_names_the_doctors_too(gemm, checkout):
+    (place() / "doctor" / "doctor-20261201-000000-aaaa").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="doctor-20261201-000000-aaaa"):
+        main(["nonsense", "--output", str(checkout)])
 
 
 def test_check_fails_until_the_tables_are_printed(gemm, checkout, capsys):

@@ -181,3 +181,32 @@ def test_how_inputs_are_drawn_is_shown_and_part_of_the_cell(planned, capsys, dis
     assert any("constant inputs" in note for note in other["notes"]) == (distribution == "zeros")
     assert main(["plan", *words, f"distribution={distribution}"]) == 0
     assert f"distribution={distribution}" in capsys.readouterr().out
+
+
+ON_CPU = ["plan", "experiment=quickstart", "target=cpu"]
+
+
+@pytest.mark.parametrize(
+    "word", ["submit=graph", "warm_inputs=[x]", "protocol.sustained_ms=50", "trace=torch",
+             "protocol.clocks=lock:1500", "mode=profile"],
+)  # fmt: skip
+def test_what_run_refuses_on_a_cpu_plan_refuses_too(word, capsys):
+    assert main([*ON_CPU, word]) == 2
+    said = capsys.readouterr().err
+    assert word.partition("=")[0] in said
+    assert "Or plan for a GPU by name: target=NAME." in said
+    assert main(["plan", "experiment=quickstart", "target=h200_sxm", word]) == 0
+
+
+def test_a_plan_says_processes_and_graph_and_puts_an_added_baseline_first(capsys):
+    words = ["target=h200_sxm", "protocol=rigorous", "submit=graph", "shapes.product.N=[8]"]
+    assert main(["plan", "experiment=quickstart", *words, "implementations=[triton]"]) == 0
+    out = capsys.readouterr().out
+    assert "submit=graph: " in out
+    assert "\n1 cell, 5 processes, 2 to run, 0 unsupported\n" in out
+    assert out.index("\n  eager") < out.index("\n  triton")
+
+
+def test_a_plan_of_which_nothing_can_run_says_so_and_is_no_failure(capsys):
+    assert main(["plan", "kernel=gemm_bias_act", "dtype=fp8", "target=cpu"]) == 0
+    assert "klab run would refuse this" in capsys.readouterr().out

@@ -79,6 +79,13 @@ def test_a_saved_sweep_that_is_not_run_is_said(tmp_path):
     assert len(list(tmp_path.glob("sweeps/*/*/records.jsonl"))) == 2
 
 
+def test_where_nothing_can_run_nothing_is_started(tmp_path):
+    done = klab(tmp_path, "run", "kernel=gemm_bias_act", "dtype=fp8", "target=cpu")
+    assert done.returncode == 2
+    assert "dtype fp8: it supports" in done.stderr
+    assert not list(tmp_path.glob("runs/*"))
+
+
 def test_klab_check_takes_its_words_in_any_order(tmp_path):
     done = klab(tmp_path, "check", *PROBE[2:], *PROBE[:2], "implementations=[right]")
     assert "right            checked" in done.stdout, done.stderr[-2000:]

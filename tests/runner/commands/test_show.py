@@ -62,6 +62,15 @@ def test_forms_of_an_id(capsys, gemm, form):
         assert "cublaslt" not in text
 
 
+def test_a_doctor_prints_its_report(capsys, gemm, outputs):
+    folder = outputs / "doctor/doctor-20261201-100000-aa11"
+    folder.mkdir(parents=True)
+    (folder / "doctor.json").write_text("{}")
+    (folder / "report.txt").write_text("what the instruments say\n")
+    assert shown(capsys, folder.name) == "what the instruments say\n"
+    assert shown(capsys, str(folder)) == "what the instruments say\n"
+
+
 def test_unknown_parts_name_the_known(gemm):
     with pytest.raises(ConfigError, match=gemm.id):
         main(["j0"])

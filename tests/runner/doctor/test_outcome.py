@@ -58,6 +58,43 @@ def test_a_section_that_ended_badly_fails_the_command():
     assert failed(found) == ["cold: it died by signal 9"]
 
 
+def unjudged(**more):
+    return {**ladder(), "period_us": None, "stamp_us": None, "busy_us": None, "graph_us": None} | (
+        {"reasons": dict.fromkeys(("stamp_us", "stamp_events_us"), "no CUPTI"), **more}
+    )
+
+
+def test_on_a_gpu_a_section_of_which_nothing_could_be_judged_fails_the_command():
+    found = values(ladder=[unjudged(host_us=interval(3.0))], nsys=[], ncu=[])
+    assert set(verdicts(found).values()) == {"not_measured"}
+    (said,) = failed(found)
+    assert said.startswith("ladder: none of its 5 checks could be judged: ")
+    assert "no CUPTI" in said
+    assert failed(values(ladder=[unjudged(), ladder()], nsys=[], ncu=[])) == []
+    assert failed(values(pairs=[]))[0].startswith("pairs: none of its 2 checks could be judged")
+    short = [{**WHO, "period_us": 1.0}, {**WHO, "period_us": 1.1}]
+    assert failed(values(repeats=short))[0].startswith("repeats: none of its 1 checks")
+    assert failed(values(repeats=[]))[0] == "repeats: it holds nothing that could be judged"
+    assert failed(values(cold=[WHO])) == []  # it is shown and not judged
+
+
+def test_on_a_cpu_most_is_said_and_not_judged():
+    found = values(gpu=False, ladder=[{**WHO, "wall_us": 3.0}], pairs=[], repeats=[])
+    assert failed(found) == []
+
+
+@pytest.mark.parametrize("gpu", [True, False])
+@pytest.mark.parametrize("rows", [[], [unjudged()]])
+def test_a_ladder_without_any_time_fails_the_command(gpu, rows):
+    assert failed(values(gpu=gpu, ladder=rows)) == ["ladder: no subject of it has any time"]
+
+
+def test_a_section_that_ended_badly_is_said_once():
+    died = Section(name="ladder", reason="it died by signal 9")
+    found = outcome({"ladder": died, "pairs": Section(name="pairs", reason="so too")}, {}, gpu=True)
+    assert failed(found) == ["ladder: it died by signal 9", "pairs: so too"]
+
+
 def test_repeats_become_a_row_a_subject():
     rows = [
         {**WHO, "period_us": us, "do_bench_us": 2 * us, "timer_us": None} for us in (100.0, 101.0)

@@ -34,7 +34,8 @@ def test_a_cpu_needs_no_gpu_and_no_tools():
     found = lines()
     assert found["target"].state is State.ok
     assert found["nsys"].state is State.missing
-    assert "not needed" in found["nsys"].next_step
+    assert found["nsys"].text == "not needed without an NVIDIA GPU"
+    assert found["nsys"].next_step == ""
     assert not any(line.state is State.broken for line in found.values())
     assert "driver" not in found
 

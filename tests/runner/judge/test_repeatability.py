@@ -44,6 +44,15 @@ def test_on_a_cpu_a_difference_is_said_and_not_judged():
     assert "cpu" in check.reason
 
 
+@pytest.mark.parametrize(("pairs", "judged"), [(4, False), (59, False), (60, True)])
+def test_few_pairs_of_the_same_judge_nothing(pairs, judged):
+    check = of_same(same(pairs - 2), same(2, 1))
+    assert (check.verdict is Agreement.agrees) is judged
+    if not judged:
+        assert check.verdict is Agreement.not_measured
+        assert f"{pairs} pairs are too few to judge 5%" in check.reason
+
+
 def test_no_pairs_are_not_measured():
     for check in judge_pairs([], gpu=True):
         assert check.verdict is Agreement.not_measured
@@ -51,8 +60,8 @@ def test_no_pairs_are_not_measured():
 
 
 def test_the_kinds_are_counted_apart():
-    check = of_same(same(10), more(10, 0, turned=10))
-    assert check.seen == "0 of 10 (0.00%)"
+    check = of_same(same(60), more(10, 0, turned=10))
+    assert check.seen == "0 of 60 (0.00%)"
 
 
 def repeats(*us, key="period_us"):

@@ -105,3 +105,80 @@ def test_no_device_work_and_no_export_are_said(export, tmp_path):
     sqlite3.connect(tmp_path / "empty.sqlite").execute("CREATE TABLE t (x INT)")
     with pytest.raises(NsightError, match="StringIds"):
         joined(tmp_path / "empty.sqlite")
+
+
+def one_range(export):
+    export.range("trace", 0, 100, payload=1)
+    export.launch(10, ("a", 1000, 2000), ("memcpy", 2000, 2500))
+
+
+def altered(export, tmp_path, *statements):
+    path = export.save(tmp_path / "x.sqlite")
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return path
+
+
+KERNELS, COPIES = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY"
+CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        (KERNELS, "globalPid"),
+        (KERNELS, "end"),
+        (COPIES, "correlationId"),
+        (CALLS, "globalTid"),
+        (CALLS, "correlationId"),
+        ("NVTX_EVENTS", "domainId"),
+        ("NVTX_EVENTS", "start"),
+    ],
+)
+def test_a_column_without_which_nothing_can_be_joined_is_named(export, tmp_path, table, column):
+    one_range(export)
+    path = altered(export, tmp_path, f"ALTER TABLE {table} DROP COLUMN {column}")
+    with pytest.raises(NsightError, match=rf"table {table} has no column {column}"):
+        joined(path)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        (KERNELS, "end", "NULL"),
+        (KERNELS, "globalPid", "NULL"),
+        (COPIES, "start", "NULL"),
+        (CALLS, "end", "NULL"),
+        (CALLS, "globalTid", "'text'"),
+        ("NVTX_EVENTS", "globalTid", "NULL"),
+        ("NVTX_EVENTS", "start", "NULL"),
+        ("NVTX_EVENTS", "end", "'text'"),
+    ],
+)
+def test_a_row_cut_short_is_said_and_not_left_out(export, tmp_path, table, column, value):
+    one_range(export)
+    path = altered(export, tmp_path, f"UPDATE {table} SET {column} = {value}")
+    with pytest.raises(NsightError, match=rf"row of {table} has no whole number as its {column}"):
+        joined(path)
+
+
+def test_columns_that_no_time_stands_on_may_be_absent(export, tmp_path):
+    one_range(export)
+    rest = ["graphNodeId", "demangledName", "registersPerThread", "gridX", "blockZ"]
+    rest += ["staticSharedMemory", "dynamicSharedMemory", "streamId", "deviceId"]
+    drops = [f"ALTER TABLE {KERNELS} DROP COLUMN {column}" for column in rest]
+    path = altered(export, tmp_path, *drops, f"ALTER TABLE {COPIES} DROP COLUMN bytes")
+    (found,) = joined(path)
+    kernel, copy = found.work
+    assert found.busy_us == 1.5
+    assert (kernel.name, copy.bytes) == ("a", None)
+    assert (kernel.grid, kernel.block, kernel.registers, kernel.stream) == (None, None, None, None)
+
+
+def test_a_payload_that_is_no_number_is_none(export, tmp_path):
+    one_range(export)
+    (found,) = joined(altered(export, tmp_path, "UPDATE NVTX_EVENTS SET int64Value = 'x'"))
+    assert found.payload is None

@@ -31,6 +31,31 @@ def test_a_line_cut_short_is_no_launch_and_nothing_is_no_launch():
     assert ncu.parse("==PROF== nothing\n") == []
 
 
+HEAD, UNITS, ROWS = CSV.partition('"ID"')[2].partition('"",')
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('"ID"' + HEAD, "ends after its header"),
+        ('"ID"' + HEAD + '"",""\n' + ROWS, "line of units holds 2 fields, its header 7"),
+        (CSV + '"2","7","' + "x" * 200_000 + '","7","","1","1"\n', "field larger than"),
+        ('a line that says "Kernel Name" and more\nb\nc\n', "no column Kernel Name"),
+    ],
+)
+def test_a_page_that_is_none_is_said(text, reason):
+    with pytest.raises(NsightError, match=reason):
+        ncu.parse(text)
+
+
+@pytest.mark.parametrize("value", ["nan", "-nan", "inf", "-inf", "1e999"])
+def test_a_value_that_is_no_number_is_absent(value):
+    (first, _) = ncu.parse(CSV.replace("1,504", value))
+    assert ncu.DURATION not in first.metrics
+    with pytest.raises(NsightError, match="gave no gpu__time_duration"):
+        first.us()
+
+
 @pytest.mark.parametrize("unit", ["nsecond", "ns"])
 def test_both_names_of_a_unit(unit):
     assert ncu.parse(CSV.replace('"ns"', f'"{unit}"'))[0].us() == 1.504

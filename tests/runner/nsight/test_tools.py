@@ -11,6 +11,12 @@ def test_a_tool_by_its_variable(fake):
     assert (found.path, found.version) == (path, "2025.3.1.0")
 
 
+def test_a_version_beside_bytes_that_are_no_text(fake):
+    path = fake("nsys", "")
+    path.write_text("#!/bin/sh\nprintf 'version 2025.3.1.0 \\377\\n'\n")
+    assert find("nsys").version == "2025.3.1.0"
+
+
 def test_a_variable_that_names_nothing_is_an_error_and_no_other_is_taken(fake, monkeypatch):
     monkeypatch.setenv("KLAB_NCU", "/nowhere/ncu")
     with pytest.raises(NsightError, match="KLAB_NCU=/nowhere/ncu"):

@@ -66,6 +66,30 @@ def test_what_differs_and_why_something_is_not_measured(values):
     assert shown.count("administrator only") == 1
 
 
+def test_what_is_seen_and_not_judged_is_no_missing_measurement(values):
+    made = {"name": "repeats", "verdict": "not_measured", "reason": "no limit is set"}
+    values["checks"].append({**values["checks"][0], **made, "seen": "3 to 4 us (33%)"})
+    shown = text(values)
+    head = next(line for line in shown.split("\n") if line.startswith("check "))
+    assert head.split()[-4:] == ["not", "judged", "not", "measured"]
+    assert "not judged: repeats (1): no limit is set" in shown
+    assert "1 not judged, 2 not measured" in shown
+
+
+def test_how_pairs_are_divided_is_said(values):
+    line = "pairs=200: 50 of the same function, divided among 1 cases; half as many, 100, of the"
+    assert line in text(values)
+
+
+def test_the_next_step_is_a_finding_or_the_sections_that_lack(values):
+    def last(values):
+        return list(doctor.closing(values, Path("out"), []))[-1]
+
+    assert last(values) == "keep it: klab finding out"
+    del values["rows"]["cold"]
+    assert last(values).startswith("no finding without cold: klab doctor --measure")
+
+
 def test_an_absent_time_is_a_dash_and_never_zero(values):
     values["rows"]["ladder"][0]["stamp_us"] = None
     line = next(x for x in text(values).split("\n") if x.startswith("N1024 "))

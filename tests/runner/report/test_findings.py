@@ -7,8 +7,9 @@ import math
 import pytest
 from kernel_lab.runner.errors import ConfigError
 from kernel_lab.runner.records import JobStatus, Status
+from kernel_lab.runner.report.finding_place import place, replaced
 from kernel_lab.runner.report.finding_tables import filled, read_findings
-from kernel_lab.runner.report.findings import finding, place, write_finding
+from kernel_lab.runner.report.findings import finding, write_finding
 
 
 def strict(text):
@@ -21,8 +22,8 @@ def strict(text):
 def test_fields_of_a_finding(gemm, tmp_path):
     values = strict(write_finding(gemm, tmp_path / "findings").read_text())
     assert set(values) == {
-        "experiment", "question", "command", "date", "commit", "environment", "protocol", "rows",
-        "claim",
+        "experiment", "question", "job", "command", "date", "commit", "environment", "protocol",
+        "rows", "claim",
     }  # fmt: skip
     assert values["date"] == "2026-12-01"
     assert values["environment"]["device"] == "NVIDIA H200"
@@ -162,3 +163,88 @@ def test_a_locked_clock_is_named_in_the_place_and_the_source(gemm, tmp_path):
     name = "h200/bias_gelu_fusion-1500mhz"
     text = filled(marked(name), read_findings(tmp_path), source="README.md")
     assert "20 rounds, SM clock locked at 1500 MHz, " in text
+
+
+@pytest.mark.parametrize(
+    ("override", "readable"),
+    [
+        ("distribution=zeros", "-zeros"),
+        ("submit=graph", "-graph"),
+        ("settings.threads=1", ""),
+        ("implementations=[eager]", ""),
+        ("warm_inputs=[x]", ""),
+        ("kernel.baseline=compile", ""),
+        ("seed=3", ""),
+    ],
+)
+def test_an_override_that_asks_another_question_has_a_place_of_its_own(gemm, override, readable):
+    def named(*overrides):
+        return place(dataclasses.replace(gemm, overrides=overrides)).stem
+
+    plain = named("experiment=bias_gelu_fusion")
+    assert plain == "bias_gelu_fusion"
+    other = named("experiment=bias_gelu_fusion", override)
+    assert other.startswith(plain + (readable or "-"))
+    assert other != plain
+
+
+@pytest.mark.parametrize("override", ["protocol=rigorous", "tracking=none", "device=1", "mode=run"])
+def test_an_override_of_how_and_where_is_the_same_question(gemm, override):
+    assert place(dataclasses.replace(gemm, overrides=(override,))) == place(gemm)
+
+
+def drawn(job, distribution):
+    """The job as if its inputs had been drawn so, as a command that asks for it."""
+    records = []
+    for record in job.records:
+        workload = dataclasses.replace(record.cell.workload, distribution=distribution)
+        cell = dataclasses.replace(record.cell, workload=workload)
+        records.append(dataclasses.replace(record, cell=cell))
+    override = f"distribution={distribution}"
+    command = f"{job.command} {override}"
+    return dataclasses.replace(
+        job, records=tuple(records), overrides=(*job.overrides, override), command=command
+    )
+
+
+def test_inputs_that_are_not_normal_are_said_in_every_table(gemm, tmp_path):
+    job = drawn(gemm, "zeros")
+    write_finding(job, tmp_path)
+    known = read_findings(tmp_path)
+    (name,) = known
+    assert {row["distribution"] for row in known[name]["rows"]} == {"zeros"}
+    for marker in (name, "all"):
+        text = filled(marked(marker), known, source="README.md")
+        lines = [line for line in text.split("\n") if line.startswith("| M=")]
+        assert lines
+        assert all(" zeros |" in line for line in lines)
+        assert ", inputs zeros, " in text
+        assert f"`{job.command}`" in text
+
+
+def test_a_plain_finding_prints_as_it_did_before_it_said_how_inputs_are_drawn(gemm, tmp_path):
+    path = write_finding(gemm, tmp_path)
+    text = filled(marked("all"), read_findings(tmp_path), source="README.md")
+    assert "normal" not in text
+    assert "klab run" not in text
+    old = json.loads(path.read_text())
+    for row in old["rows"]:
+        del row["distribution"]
+    del old["job"]
+    path.write_text(json.dumps(old))
+    assert filled(marked("all"), read_findings(tmp_path), source="README.md") == text
+
+
+def test_the_finding_that_is_replaced_is_named(gemm, tmp_path):
+    path = tmp_path / place(gemm)
+    assert replaced(path) == ""
+    write_finding(gemm, tmp_path)
+    assert replaced(path).startswith(f"the one of 2026-12-01, job {gemm.id}, commit ")
+
+
+def test_few_processes_give_a_range_and_are_said(gemm, tmp_path):
+    protocol = {**gemm.config["protocol"], "processes": 5}
+    write_finding(dataclasses.replace(gemm, config={**gemm.config, "protocol": protocol}), tmp_path)
+    text = filled(marked("all"), read_findings(tmp_path), source="README.md")
+    assert "| latency us [range] |" in text
+    assert "20 rounds over 5 fresh processes, " in text

@@ -152,3 +152,49 @@ def test_a_locked_clock_stands_beside_how_times_were_taken(gemm):
     (row,) = record.rows_of(job, cell=gemm.records[0].cell.id, implementation="triton")
     shown = [line.plain.split(maxsplit=1) for line in record.lines(job, row)]
     assert ["clocks", "SM clock locked at 1500 MHz"] in shown
+
+
+def rigorous(job, count=5):
+    """The job as if each record's rounds had come out of so many fresh processes."""
+
+    def spread(item):
+        if item.timing is None:
+            return item
+        rounds = len(item.timing.rounds_us)
+        numbers = tuple(1 + k * count // rounds for k in range(rounds))
+        timing = dataclasses.replace(item.timing, process_of_round=numbers)
+        return dataclasses.replace(item, timing=timing)
+
+    compared = tuple(dataclasses.replace(c, processes=count) for c in job.judgement.comparisons)
+    judgement = dataclasses.replace(job.judgement, comparisons=compared)
+    return dataclasses.replace(job, records=tuple(map(spread, job.records)), judgement=judgement)
+
+
+def in_full(job):
+    (row,) = record.rows_of(job, cell=job.records[0].cell.id, implementation="triton")
+    return "\n".join(line.plain for line in record.lines(job, row))
+
+
+def test_five_processes_are_said_with_the_coverage_that_their_range_has(gemm):
+    assert "us, 95 % over rounds" in in_full(gemm)
+    text = in_full(rigorous(gemm))
+    assert "us, the range over 5 fresh processes' medians, 93.75 %" in text
+    assert "5 fresh processes (20 paired rounds) would tell" in text
+    table = as_text(rigorous(gemm))
+    assert "which is their range and covers with 93.75 %" in table
+    assert "latency us [range]" in table
+
+
+def test_more_processes_have_an_interval_of_the_usual_coverage(gemm):
+    job = rigorous(gemm, 10)
+    assert "us, 95 % over 10 fresh processes' medians" in in_full(job)
+    assert "range" not in as_text(job).replace("ranges.json", "")
+
+
+def test_noisy_cells_are_left_out_of_the_mean_and_said(gemm):
+    assert "triton: 1.33x eager, geometric mean of 3 of 3 cells\n" in as_text(gemm)
+    one, *_ = (r for r in gemm.records if r.implementation == "triton")
+    noisy = dataclasses.replace(one, status=Status.noisy)
+    records = tuple(noisy if item is one else item for item in gemm.records)
+    text = as_text(dataclasses.replace(gemm, records=records))
+    assert "triton: 1.33x eager, geometric mean of 2 of 3 cells, 1 noisy left out" in text

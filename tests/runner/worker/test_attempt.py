@@ -148,6 +148,7 @@ def test_a_time_on_unusual_inputs_says_so(lab, distribution, says):
         (Built(kernels=2), {"language": Language.torch}, ""),
         (Built(graphs=1, kernels=1), {"compile": Compile.default}, "torch.compile ran 1 times"),
         (Built(), {"language": Language.triton, "compile": Compile.default}, ""),
+        (Built(kernels=-5), {"language": Language.triton}, ""),  # somebody cleared the cache
     ],
 )
 def test_compiling_while_timed_is_charged_to_who_compiles_that_way(built, values, said):

@@ -113,3 +113,18 @@ def test_hitting_the_recompile_limit_is_no_failed_compilation_but_an_invalid_arm
     assert status is Status.invalid
     assert "recompile limit" in reason
     assert "uncompiled" in reason
+
+
+@pytest.mark.parametrize(
+    "kind", [RuntimeError, NotImplementedError, MemoryError, torch.OutOfMemoryError]
+)
+def test_a_reason_with_a_file_name_that_is_no_text_can_be_written(kind):
+    """os.fsdecode makes lone surrogates of bytes that are no UTF-8; no file takes them."""
+    name = b"/data/\xff.bin".decode(errors="surrogateescape")
+    _, reason = classify(kind(f"cannot read {name}"))
+    assert "/data/\\udcff.bin" in reason.encode().decode()
+
+
+def test_the_same_of_what_cannot_be_loaded():
+    _, reason = classify(CannotLoad(Status.unavailable, "no \udcff"))
+    assert reason == "no \\udcff"

@@ -161,10 +161,15 @@ def test_a_compiled_arm_that_made_no_graph_is_said_to_run_uncompiled():
     assert "ran uncompiled" in raised.value.reason
 
 
-def test_kernels_that_triton_has_built_are_counted_in_its_cache(tmp_path, monkeypatch):
+def test_kernels_that_triton_has_built_are_counted_in_our_own_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("KLAB_TRITON_CACHE", str(tmp_path))
     before = kernels_built()
     (tmp_path / "a-hash").mkdir()
     assert kernels_built() - before == 1
+    # a folder of the user's own is shared with who knows whom
+    monkeypatch.setenv("KLAB_TRITON_CACHE", "")
+    assert kernels_built() == 0
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "not made yet"))
+    monkeypatch.setenv("KLAB_TRITON_CACHE", str(tmp_path / "not made yet"))
     assert kernels_built() == 0

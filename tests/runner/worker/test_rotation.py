@@ -110,3 +110,9 @@ def test_no_cold_call_meets_a_copy_before_three_times_the_cache_has_passed(eleme
                     now += 1
             if back:
                 made.skip()
+
+
+def test_where_every_input_is_warm_or_empty_nothing_has_to_rotate():
+    all_warm = rotation(torch.ones(1024), warm={0})
+    assert (all_warm.count, all_warm.rotates, all_warm.most_calls) == (1, True, MAX_CALLS)
+    assert rotation(torch.ones(0)).most_calls == MAX_CALLS
