@@ -34,6 +34,7 @@ from .records import (
     Record,
     Status,
 )
+from .repro import repro
 from .schema import Device, Experiment, Mode, WorkerMode
 from .spent import added, whole
 from .supervisor import Progress, Supervisor, import_together
@@ -181,7 +182,7 @@ class JobRun:
                 found = [
                     dataclasses.replace(
                         _noted(record, note),
-                        repro=again(record, self._request.overrides, self._request.config_dirs),
+                        repro=repro(record, self._request.overrides, self._request.config_dirs),
                         device=self._request.gpu.name if self._request.gpu else "cpu",
                     )
                     for record in records
@@ -232,6 +233,13 @@ class JobRun:
             )
             self._folder.append([joined])
         return joined
+
+
+def _noted(record: Record, note: str) -> Record:
+    if not note or record.timing is None:
+        return record
+    timing = dataclasses.replace(record.timing, notes=(*record.timing.notes, note))
+    return dataclasses.replace(record, timing=timing)
 
 
 def _now() -> str:

@@ -26,7 +26,7 @@ FLOORS = {
     "channel": 1,
     "spent": 1,
     "outputs": 1,
-    "again": 1,
+    "repro": 1,
     "statistics": 1,
     "bands": 1,
     "clocks": 1,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from .records import Record
 
 
-def again(record: Record, overrides: Sequence[str], config_dirs: Sequence[str]) -> str:
+def repro(record: Record, overrides: Sequence[str], config_dirs: Sequence[str]) -> str:
     """The words of the job's own command, less its choice of cell and implementations."""
     own = [o for o in overrides if not o.startswith(("cell=", "implementations="))]
     dirs = [part for d in config_dirs for part in ("--config-dir", d)]
