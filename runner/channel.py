@@ -4,6 +4,7 @@ A socket's path survives every wrapper (a profiler, a shell, `env -i`), and noth
 prints can reach it. One message is one line.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -13,6 +14,8 @@ import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from .errors import WorkerError
 
 _LONE = re.compile("[\ud800-\udfff]")
 
@@ -67,12 +70,35 @@ def connect(path: str) -> Channel:
     return Channel(connection)
 
 
+SHORT_FOLDERS = ("/tmp", "/dev/shm")
+"""Where the socket lies if TMPDIR's path is too long for it, as a batch system's may be."""
+
+_PATH_BYTES = 107
+"""Linux: 108 in all, of which the last is a zero."""
+
+_OWN_BYTES = len("/klab-12345678/s")
+
+
+def _short_folder() -> str:
+    """A new folder, this user's own, for a socket. Raises WorkerError where none can be made."""
+    folders = [tempfile.gettempdir(), *SHORT_FOLDERS]
+    for folder in folders:
+        if len(os.fsencode(folder)) + _OWN_BYTES <= _PATH_BYTES:
+            with contextlib.suppress(OSError):
+                return tempfile.mkdtemp(prefix="klab-", dir=folder)
+    raise WorkerError(
+        f"no folder for the socket between supervisor and worker, whose path may hold {_PATH_BYTES}"
+        f" bytes: {', '.join(folders)} cannot be written or are longer than "
+        f"{_PATH_BYTES - _OWN_BYTES}. Set TMPDIR to a short folder that can be written."
+    )
+
+
 class Listener:
-    """The supervisor's end until the worker has called; its folder goes when it closes."""
+    """The supervisor's end until the worker has called; its folder goes when it closes. Raises
+    WorkerError where there is no place for it."""
 
     def __init__(self) -> None:
-        # a socket's path may hold 108 bytes: a short folder of its own, wherever outputs lie
-        self._folder = tempfile.mkdtemp(prefix="klab-")
+        self._folder = _short_folder()  # wherever outputs lie: their path may be of any length
         self.path = str(Path(self._folder) / "s")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.bind(self.path)

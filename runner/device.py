@@ -4,19 +4,25 @@ Asked before any job starts: a target that is not here ends the command with bot
 """
 
 import dataclasses
-import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .asking import Asked, UnansweredError
 from .errors import TargetError
 from .schema import Device, Experiment, Target
 
 _DRIVER = Path("/dev/nvidiactl")
+
+USABLE_LIMIT_S = 60.0
+"""Importing torch and its first look at CUDA take seconds; a driver that hangs takes for ever."""
+
+_PROGRAM = """
+import json, torch
+print(json.dumps({"usable": torch.cuda.is_available(), "version": torch.__version__}))
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,22 +164,34 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower().removeprefix("nvidia ")).strip("_")
 
 
-def require_usable(gpu: Gpu) -> None:
-    """Raises TargetError where the driver shows a GPU that torch cannot use. A short process."""
-    probe = "import torch, json; print(json.dumps([torch.cuda.is_available(), torch.__version__]))"
-    done = subprocess.run(
-        [sys.executable, "-c", probe],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu.uuid},
-        cwd=Path("/"),
-        check=False,
-    )
-    lines = done.stdout.strip().splitlines()
-    usable, version = json.loads(lines[-1]) if done.returncode == 0 and lines else (False, "?")
-    if not usable:
-        reason = done.stderr.strip().splitlines()[-1:] or [f"torch {version} finds no CUDA device"]
+class Probe:
+    """Whether torch can use a GPU that the driver shows: asked in a process of its own, from now
+    on, and heard when it is confirmed. `end` it where nobody will."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+        visible = {**os.environ, "CUDA_VISIBLE_DEVICES": gpu.uuid}
+        self._asked = Asked(_PROGRAM, key="usable", environment=visible)
+
+    def confirm(self) -> None:
+        """Waits for the answer, for USABLE_LIMIT_S at most. Raises TargetError where it is no."""
+        try:
+            found = self._asked.answer(USABLE_LIMIT_S)
+        except UnansweredError as error:
+            reason = str(error)
+        else:
+            if found["usable"]:
+                return
+            reason = self._asked.complaint or f"torch {found['version']} finds no CUDA device"
         raise TargetError(
-            f"a {gpu.name} is here and torch cannot use it ({reason[0]}). "
+            f"a {self._gpu.name} is here and torch cannot use it ({reason}). "
             "Mend the driver or the torch build, or ask for the CPU: target=cpu"
         )
+
+    def end(self) -> None:
+        self._asked.end()
+
+
+def require_usable(gpu: Gpu) -> None:
+    """Raises TargetError where the driver shows a GPU that torch cannot use. A short process."""
+    Probe(gpu).confirm()

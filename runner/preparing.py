@@ -3,12 +3,11 @@
 import dataclasses
 import shlex
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
 from .clock_lock import require_lockable
 from .clocks import check_clocks, locked_mhz
-from .device import Gpu, crowded, gpus, require_usable, settle
+from .device import Gpu, Probe, crowded, gpus, settle
 from .errors import ConfigError
 from .job import Request
 from .judge.claims import check_claim
@@ -21,15 +20,16 @@ from .traced import check_cells, tools
 
 
 class Preparer:
-    """Looks at the machine once, then makes requests out of experiments."""
+    """Looks at the machine once, then makes requests out of experiments. Use as a context: leaving
+    it ends what still looks at a GPU."""
 
     def __init__(self, config_dirs: Sequence[str], python_path: Sequence[str]) -> None:
         self._config_dirs = tuple(config_dirs)
         self._python_path = tuple(python_path)
         self._gpus = gpus()
         self._targets = targets(config_dirs)
-        self._threads = ThreadPoolExecutor(1)
-        self._probes: dict[str, Future[None]] = {}
+        self._probes: dict[str, Probe | None] = {}
+        """By the GPU's UUID; None once it was confirmed."""
         self._lockable = cache(require_lockable)
 
     def request(
@@ -45,7 +45,7 @@ class Preparer:
         check_claim(experiment.claim)
         target, gpu = settle(experiment.target, self._targets, self._gpus, experiment.device)
         if gpu is not None and gpu.uuid not in self._probes:
-            self._probes[gpu.uuid] = self._threads.submit(require_usable, gpu)
+            self._probes[gpu.uuid] = Probe(gpu)
         if gpu is None:
             on_cpu.refuse(experiment, overrides)
         self._clocks(experiment, target, gpu)
@@ -79,9 +79,19 @@ class Preparer:
     def confirm(self) -> None:
         """Waits until it is known that torch can use the GPUs of all requests. A request only
         begins to look: torch's import takes seconds, in which the store can be opened. Raises
-        TargetError where it cannot."""
+        TargetError where it cannot, or does not say within a minute. Interrupts pass through."""
+        for uuid, probe in self._probes.items():
+            if probe is not None:
+                probe.confirm()
+                self._probes[uuid] = None
+
+    def __enter__(self) -> "Preparer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
         for probe in self._probes.values():
-            probe.result()
+            if probe is not None:
+                probe.end()
 
     def _tools(self, experiment: Experiment, gpu: Gpu | None) -> None:
         """Raises ConfigError where a tool that the trace asks for cannot be had here."""

@@ -18,6 +18,10 @@ from .spent import added
 IMPORT_LIMIT_S = 120.0
 """A worker that imports for longer than this is given up."""
 
+OPEN_LIMIT_S = 300.0
+"""A worker that takes longer to open its device, its imports included where they are not done, is
+ended: a driver that hangs would hold the job for ever. Seconds are usual, a minute is slow."""
+
 
 class _State(enum.Enum):
     """How far the worker is; `open`: it holds its device."""
@@ -119,7 +123,14 @@ class Workers:
             self._state = _State.open
             with contextlib.suppress(OSError):  # it is gone already: then it says nothing either
                 worker.channel.send(self._start)
-            said = worker.channel.receive()
+            late = not worker.channel.waiting and not worker.wait(OPEN_LIMIT_S)
+            said = worker.channel.receive() if not late and worker.heard() else None
+        if late:
+            self.close()
+            raise WorkerError(
+                f"the worker did not open its device within {OPEN_LIMIT_S:g} s and was ended; see "
+                f"{worker.log}. Does nvidia-smi answer? With target=cpu no driver is asked."
+            )
         if said is None or said["say"] == "fatal":
             death = died(worker, "", "start")
             reason = said["reason"] if said else f"{death.reason}; see {worker.log}"

@@ -24,6 +24,7 @@ FLOORS = {
     "records": 0,
     "schema": 1,
     "channel": 1,
+    "asking": 1,
     "spent": 1,
     "outputs": 1,
     "repro": 1,

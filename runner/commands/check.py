@@ -32,9 +32,11 @@ def main(arguments: Sequence[str]) -> int:
     found = register(asked.config_dir)
     sys.path.extend(p for p in found.python_path if p not in sys.path)
     experiment = compose([*asked.overrides, "mode=check"], asked.config_dir)
-    preparer = Preparer(asked.config_dir, found.python_path)
-    request = preparer.request(experiment, job_id="check", overrides=asked.overrides, sweep_id=None)
-    preparer.confirm()
+    with Preparer(asked.config_dir, found.python_path) as preparer:
+        request = preparer.request(
+            experiment, job_id="check", overrides=asked.overrides, sweep_id=None
+        )
+        preparer.confirm()
     _say("ok", "composes", f"{len(request.plan.cells)} cells on {request.experiment.target.name}")
     planned = _smallest(request)
     job = _check(

@@ -76,15 +76,16 @@ class Measurement:
 
     def _composed(self) -> dict[str, Request]:
         """Every experiment, composed and checked before anything starts. Raises ConfigError."""
-        preparer = Preparer((), register().python_path)
         place = [f"{key}={self._settings[key]}" for key in PLACE if key in self._settings]
         requests = {}
-        for name in dict.fromkeys(n for s in self._sections for n in self._words.experiments[s]):
-            overrides = [f"experiment={name}", *place]
-            requests[name] = preparer.request(
-                compose(overrides), job_id="doctor", overrides=overrides, sweep_id=None
-            )
-        preparer.confirm()
+        names = dict.fromkeys(n for s in self._sections for n in self._words.experiments[s])
+        with Preparer((), register().python_path) as preparer:
+            for name in names:
+                overrides = [f"experiment={name}", *place]
+                requests[name] = preparer.request(
+                    compose(overrides), job_id="doctor", overrides=overrides, sweep_id=None
+                )
+            preparer.confirm()
         return requests
 
     def _number(self, key: str) -> int:

@@ -62,15 +62,17 @@ class Command:
 
     def run(self) -> int:
         """Checks all, runs all, reports all. Raises ConfigError before the first job."""
-        requests = self._prepare_all()
-        with self._interrupts:
-            return self._run(requests)
+        with self._preparer:
+            requests = self._prepare_all()
+            with self._interrupts:
+                return self._run(requests)
 
     def _run(self, requests: list[Request]) -> int:
         self._filing = Filing(
             requests[0].experiment.tracking, [r.experiment.kernel.name for r in requests], outputs()
         )
-        self._preparer.confirm()
+        with self._interrupts.allowed():
+            self._preparer.confirm()
         for warning in self._filing.warnings_since():
             self._print(warning)
         folder = create_exclusively((sweep_folder if self._multirun else run_folder)(self._id))

@@ -1,18 +1,14 @@
 """What torch says of this machine, asked in a process of its own: this one never imports it."""
 
-import json
-import os
-import subprocess
-import sys
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field, fields
+
+from ..asking import Asked, UnansweredError
 
 _LIMIT_S = 120.0
 
 _PROGRAM = """
 import json
-found = {}
+found = {"usable": False}
 try:
     import torch
     found["version"] = torch.__version__
@@ -41,21 +37,8 @@ class TorchState:
 def torch_state() -> TorchState:
     """Imports torch in a short process and, where it can, adds numbers on its GPU."""
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", _PROGRAM],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_S,
-            env=dict(os.environ),
-            cwd=Path("/"),
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return TorchState(error=f"`import torch` and one sum took over {_LIMIT_S:.0f} s")
-    lines = done.stdout.strip().splitlines()
-    if done.returncode != 0 or not lines:
-        last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        return TorchState(error=last[0])
-    values: dict[str, Any] = json.loads(lines[-1])
-    return TorchState(**values)
+        found = Asked(_PROGRAM, key="usable").answer(_LIMIT_S)
+    except UnansweredError as error:
+        return TorchState(error=str(error))
+    known = {each.name for each in fields(TorchState)}
+    return TorchState(**{name: value for name, value in found.items() if name in known})

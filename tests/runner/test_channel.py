@@ -1,11 +1,15 @@
 import math
 import os
+import shutil
 import socket
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
+from kernel_lab.runner import channel
 from kernel_lab.runner.channel import Channel, Listener, connect
+from kernel_lab.runner.errors import WorkerError
 
 
 @pytest.fixture
@@ -103,3 +107,38 @@ def test_the_path_is_short_wherever_outputs_lie_and_goes_with_the_listener():
         assert not os.get_inheritable(listener.fileno())
         assert path.parent.stat().st_mode & 0o077 == 0
     assert not path.parent.exists()
+
+
+@pytest.fixture
+def temporary(monkeypatch):
+    """Sets TMPDIR to a folder whose name fills the path to so many bytes."""
+    base = Path(tempfile.mkdtemp(dir="/tmp"))
+
+    def make(size):
+        folder = base / ("x" * (size - len(os.fsencode(base)) - 1))
+        folder.mkdir()
+        assert len(os.fsencode(folder)) == size
+        monkeypatch.setenv("TMPDIR", str(folder))
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        return folder
+
+    yield make
+    shutil.rmtree(base)
+
+
+@pytest.mark.parametrize(("size", "there"), [(91, True), (92, False), (180, False)])
+def test_a_temporary_folder_with_a_long_path_is_passed_over(temporary, size, there):
+    """A socket's path may hold 107 bytes, of which a folder's own name takes 16."""
+    folder = temporary(size)
+    with Listener() as listener:
+        assert (folder in Path(listener.path).parents) is there
+        worker = connect(listener.path)
+        listener.accept().close()
+        worker.close()
+
+
+def test_where_no_short_folder_can_be_written_that_is_said(temporary, monkeypatch, tmp_path):
+    folder = temporary(180)
+    monkeypatch.setattr(channel, "SHORT_FOLDERS", (str(tmp_path / "nowhere"),))
+    with pytest.raises(WorkerError, match=rf"107 bytes: {folder}, .*nowhere.*TMPDIR"):
+        Listener()

@@ -141,6 +141,53 @@ def test_an_index_counts_among_the_visible():
     assert choose([A100, H200], "0") is A100
 
 
+@pytest.fixture
+def torch_is(tmp_path, monkeypatch):
+    """Puts these modules where a probe finds them: torch, sitecustomize."""
+
+    def put(text, **more):
+        for name, code in {"torch": text, **more}.items():
+            (tmp_path / f"{name}.py").write_text(code)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    return put
+
+
+USABLE = """
+__version__ = "2.0"
+class cuda:
+    is_available = staticmethod(lambda: {})
+"""
+
+
+def test_a_gpu_that_torch_can_use_whatever_else_is_printed(torch_is):
+    noise = "import atexit; print('hello'); atexit.register(print, 'good-bye')"
+    torch_is(USABLE.format(True), sitecustomize=noise)
+    device.require_usable(H200)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (USABLE.format(False), r"torch 2\.0 finds no CUDA device"),
+        ("raise ImportError('libcudart.so.13')", "ImportError: libcudart"),
+        ("import os; print('odd'); os._exit(0)", "it printed no answer, and last: odd"),
+        ("import os; os.abort()", "it died by signal 6"),
+    ],
+)
+def test_a_gpu_that_torch_cannot_use_is_said_with_its_reason(torch_is, text, reason):
+    torch_is(text)
+    with pytest.raises(TargetError, match=rf"NVIDIA H200 is here.*{reason}.*target=cpu"):
+        device.require_usable(H200)
+
+
+def test_a_probe_that_hangs_is_ended_after_its_limit(torch_is, monkeypatch):
+    monkeypatch.setattr(device, "USABLE_LIMIT_S", 0.3)
+    torch_is("import time; time.sleep(600)")
+    with pytest.raises(TargetError, match=r"no answer within 0\.3 s.*target=cpu"):
+        device.require_usable(H200)
+
+
 @pytest.mark.gpu
 def test_the_driver_names_the_gpu_that_torch_sees():
     import torch

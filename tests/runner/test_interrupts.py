@@ -200,3 +200,60 @@ def test_a_worker_that_is_killed_as_it_starts_is_started_again(tmp_path, delay_s
     (job,) = tmp_path.glob("runs/*/job.json")
     assert json.loads(job.read_text())["status"] == "finished"
     assert len(list(job.parent.glob("logs/worker-*.log"))) == 2
+
+
+PROBING = """
+import os, pathlib
+from kernel_lab.runner import preparing
+from kernel_lab.runner.device import Gpu
+preparing.gpus = lambda: [
+    Gpu(index=0, name="NVIDIA H200", uuid="GPU-1", capability="9.0", memory_bytes=1 << 37)
+]
+confirm = preparing.Preparer.confirm
+def told(self):
+    pathlib.Path(os.environ["KLAB_TEST_MARKER"]).touch()
+    confirm(self)
+preparing.Preparer.confirm = told
+from kernel_lab.runner.cli import main
+raise SystemExit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
+def test_a_command_that_waits_for_torch_ends_at_once_and_leaves_nothing(tmp_path, number, code):
+    """A driver that hangs would hold it for ever."""
+    (tmp_path / "torch.py").write_text(
+        "import os, pathlib, time\n"
+        "pathlib.Path(os.environ['KLAB_TEST_PROBE']).write_text(str(os.getpid()))\n"
+        "time.sleep(600)\n"
+    )
+    marker, probe = tmp_path / "marker", tmp_path / "probe"
+    words = ["--config-dir", str(LAB), "kernel=probe", "dtype=fp32", "tracking=none"]
+    klab = subprocess.Popen(
+        [sys.executable, "-c", PROBING, "run", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={
+            **os.environ,
+            "KLAB_OUTPUTS": str(tmp_path / "outputs"),
+            "KLAB_TEST_MARKER": str(marker),
+            "KLAB_TEST_PROBE": str(probe),
+            "PYTHONPATH": str(tmp_path),
+        },
+    )
+    try:
+        pid = int(until(lambda: marker.exists() and probe.exists() and probe.read_text()))
+        time.sleep(0.2)
+        klab.send_signal(number)
+        assert klab.wait(timeout=10) == code
+        until(lambda: not alive(pid), 5)
+        if code > 0:
+            assert "interrupted" in klab.stderr.read()
+    finally:
+        klab.kill()
+        klab.wait()
+        klab.stderr.close()
+    assert not list(tmp_path.glob("outputs/runs/*"))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from kernel_lab.runner.environment import worker_environment
+from kernel_lab.runner.errors import WorkerError
 from kernel_lab.runner.schema import Device, Experiment
 from kernel_lab.runner.starting import Workers
 
@@ -137,3 +138,18 @@ def test_an_inline_worker_imports_when_it_is_needed(make):
     workers.prepared()
     assert workers._worker is None
     assert workers.seconds == {}
+
+
+def test_one_that_hangs_while_it_opens_its_device_is_ended_after_a_limit(make, monkeypatch):
+    workers = make()
+    workers.prepare()
+    workers.prepared()
+    pid = pid_of(workers)
+    os.kill(pid, signal.SIGSTOP)  # as a driver that does not answer holds it
+    monkeypatch.setattr("kernel_lab.runner.starting.OPEN_LIMIT_S", 0.3)
+    with pytest.raises(WorkerError, match=r"did not open its device within 0\.3 s.*trace-01\.log"):
+        workers.ready()
+    assert not Path(f"/proc/{pid}").exists()
+    assert workers._worker is None
+    monkeypatch.setattr("kernel_lab.runner.starting.OPEN_LIMIT_S", 300.0)
+    assert workers.ready().alive  # the next one is not the one that hung

@@ -116,8 +116,17 @@ def test_the_probe_asks_torch_elsewhere(monkeypatch, tmp_path):
     broken = tmp_path / "python"
     broken.write_text("#!/bin/sh\necho bad library >&2\nexit 1\n")
     broken.chmod(0o755)
-    monkeypatch.setattr(probe.sys, "executable", str(broken))
+    monkeypatch.setattr(sys, "executable", str(broken))
     assert probe.torch_state().error == "bad library"
+    broken.write_text("#!/bin/sh\necho hello\n")
+    assert probe.torch_state().error == "it printed no answer, and last: hello"
+
+
+def test_what_others_print_is_not_taken_for_the_answer(monkeypatch, tmp_path):
+    noise = "import atexit; print('hello'); atexit.register(print, '{}')"
+    (tmp_path / "sitecustomize.py").write_text(noise)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert probe.torch_state().version
 
 
 class Nvml:
