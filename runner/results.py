@@ -66,21 +66,6 @@ class Row:
         return self.traced.launch_count if self.traced else None
 
     @property
-    def counted(self) -> Evidence | None:
-        """The evidence that counted bytes, where a tool did."""
-        return next((e for e in self.record.evidence if e.metrics), None)
-
-    @property
-    def dram_ratio(self) -> float | None:
-        """Bytes that memory moved in a call over those that the cost states. Below 1 the L2 kept
-        writes back; a fused path that still moves its intermediate stands well above."""
-        metrics, cost = self.counted.metrics if self.counted else {}, self.record.cost
-        moved = [metrics.get(f"dram_bytes_{way}") for way in ("read", "written")]
-        if cost is None or not cost.bytes or None in moved:
-            return None
-        return sum(bytes_ for bytes_ in moved if bytes_ is not None) / cost.bytes
-
-    @property
     def kernels(self) -> tuple[str, ...]:
         """Names of what ran in the median call, in order of launch."""
         return tuple(launch.name for launch in self.traced.launches) if self.traced else ()

@@ -28,6 +28,7 @@ FLOORS = {
     "spent": 1,
     "outputs": 1,
     "repro": 1,
+    "counted": 1,
     "statistics": 1,
     "bands": 1,
     "clocks": 1,

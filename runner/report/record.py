@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from ..clocks import said
+from ..counted import dram_ratio
 from ..records import FAILED, Correctness, Cost, Evidence, Job, Status, Sustained, Timing
 from ..results import Row, device, rows
 from .text import (
@@ -191,8 +192,8 @@ def _cost(cost: Cost | None, row: Row) -> Iterator[Text]:
         yield _field("floor", f"{number(cost.floor_us)} us{bound}; floor / latency {share}")
     if row.gbps is not None or row.tflops is not None:
         yield _field("rate", f"{number(row.gbps, 3)} GB/s, {number(row.tflops, 3)} TFLOP/s")
-    if row.dram_ratio is not None:
-        yield _field("memory moved", f"{number(row.dram_ratio, 3)} of the bytes stated, as counted")
+    if (moved := dram_ratio(row.record)) is not None:
+        yield _field("memory moved", f"{number(moved, 3)} of the bytes stated, as counted")
     for stage in cost.stages:
         moved = f"reads {quantity(stage.bytes_read, 'B')}, writes "
         moved += quantity(stage.bytes_written, "B")

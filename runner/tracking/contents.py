@@ -10,6 +10,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator
 
+from ..counted import dram_ratio
 from ..records import FAILED, Interval, Job, Record, Status
 from ..results import Row, Sizes, cells, copy_ceiling, implementations, rows, sizes, speedup_geomean
 from .identity import as_tags, dig, locked, name_of
@@ -70,7 +71,7 @@ def _measured(row: Row) -> dict[str, float | None]:
         "check/max_error": checked.max_error if checked else None,
         "check/share_of_tolerance": _share_of_tolerance(record),
         "evidence/launches": row.launches,
-        "evidence/dram_ratio": row.dram_ratio,
+        "evidence/dram_ratio": dram_ratio(record),
         "evidence/compile_s": record.compile_s,
         "evidence/tuning_s": record.tuning_s,
     }

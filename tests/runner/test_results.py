@@ -7,7 +7,6 @@ from kernel_lab.runner import results
 from kernel_lab.runner.records import (
     ClaimResult,
     ClaimVerdict,
-    Evidence,
     Finding,
     Interval,
     Status,
@@ -105,22 +104,3 @@ def test_expectations_that_came_out_alike_in_many_cells_stand_together(gemm):
 def test_device_is_the_gpu_or_the_processor(gemm, chain):
     assert results.device(gemm) == "NVIDIA H200"
     assert results.device(chain) == "Ryzen, 8 threads"
-
-
-def counted(job, **metrics):
-    """The row of eager with these counters of ncu."""
-    row = next(row for row in results.rows(job) if row.record.implementation == "eager")
-    evidence = Evidence(tool="ncu", cell_id=row.cell.id, implementation="eager", metrics=metrics)
-    record = dataclasses.replace(row.record, evidence=(*row.record.evidence, evidence))
-    return dataclasses.replace(row, record=record)
-
-
-def test_the_bytes_that_memory_moved_stand_against_those_that_the_cost_states(gemm):
-    stated = next(r for r in results.rows(gemm) if r.record.implementation == "eager").record.cost
-    row = counted(gemm, dram_bytes_read=1.5 * stated.bytes, dram_bytes_written=0.5 * stated.bytes)
-    assert row.dram_ratio == pytest.approx(2.0)
-
-
-def test_a_counter_that_is_missing_gives_no_ratio(gemm):
-    assert counted(gemm, dram_bytes_read=1e6).dram_ratio is None
-    assert counted(gemm).dram_ratio is None
