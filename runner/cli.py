@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from .errors import KlabError
+from .errors import KlabError, nearest
 from .interrupts import Terminated
 
 COMMANDS = {
@@ -46,7 +46,10 @@ def _run(words: list[str]) -> int:
         sys.stdout.write(_help())
         return 0
     if words[0] not in COMMANDS:
-        sys.stderr.write(f"klab {words[0]}: no such command. Commands: {', '.join(COMMANDS)}\n")
+        near = nearest(words[0], COMMANDS)
+        hint = f" Did you mean klab {near}?" if near else ""
+        known = ", ".join(COMMANDS)
+        sys.stderr.write(f"klab {words[0]}: no such command. Commands: {known}.{hint}\n")
         return 2
     command = importlib.import_module(f".commands.{words[0]}", __package__)
     return command.main(words[1:])

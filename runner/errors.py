@@ -43,13 +43,24 @@ class WorkerError(KlabError):
         self.killed = killed
 
 
-def unknown(key: str, value: object, choices: Iterable[str], *, next_step: str = "") -> ConfigError:
-    """The error for a name that is not among the known ones: key, value, choices, near match."""
+def unknown(
+    key: str, value: object, choices: Iterable[str], *, next_step: str = "", between: str = "="
+) -> ConfigError:
+    """The error for a name that is not among the known ones: key, value, choices, near match.
+
+    `between` key and value: a blank where nobody writes `key=value` (`section pears`).
+    """
     known = sorted(choices)
-    near = difflib.get_close_matches(str(value), known, n=1)
-    text = f"{key}={value}: unknown. Choices: {', '.join(known) or '(none)'}."
-    if near:
-        text += f" Did you mean {near[0]}?"
+    text = f"{key}{between}{value}: unknown. Choices: {', '.join(known) or '(none)'}."
+    if near := nearest(str(value), known):
+        text += f" Did you mean {near}?"
     if next_step:
         text += f" {next_step}"
     return ConfigError(text)
+
+
+def nearest(text: str, known: Iterable[str]) -> str:
+    """The known name that begins so, else the most alike one; empty where none is alike."""
+    names = sorted(known)
+    begun = [name for name in names if text and name.startswith(text)]
+    return next(iter([*begun, *difflib.get_close_matches(text, names, n=1)]), "")

@@ -91,7 +91,7 @@ def find_job(job_id: str) -> Path:
         raise ConfigError(f"job={job_id}: several begin so: {', '.join(sorted(matches))}")
     last = sorted(folders)[-_NAMED:]
     older = f" {len(folders) - len(last)} older ones are there." if len(folders) > _NAMED else ""
-    raise unknown("job", job_id, last, next_step=f"Looked under {outputs()}.{older}")
+    raise unknown("job", job_id, last, next_step=f"Looked under {outputs()}.{older}", between=" ")
 
 
 def is_job(folder: str) -> bool:

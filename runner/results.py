@@ -182,6 +182,11 @@ def _compared(job: Job, implementation: str, wanted: tuple[Status, ...]) -> list
     ]
 
 
+def band(job: Job) -> float:
+    """The indifference band of the job's verdicts."""
+    return float((job.config.get("protocol") or {}).get("band", 0.01))
+
+
 def device(job: Job) -> str:
     """The GPU's name, else the processor's with the threads that torch used."""
     environment = job.environment

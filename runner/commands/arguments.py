@@ -35,7 +35,7 @@ def parse(argv: Sequence[str], *, flags: Sequence[str] = ()) -> Arguments:
         else:
             overrides.append(word)
     for word in sorted(given - {"-m", "--help", *flags}):
-        raise unknown("option", word, ["-m", "--config-dir", "--help", *flags])
+        raise unknown("option", word, ["-m", "--config-dir", "--help", *flags], between=" ")
     return Arguments(
         overrides=tuple(overrides),
         config_dirs=tuple(dirs),

@@ -1,6 +1,7 @@
 """`klab doctor`: is this machine set up, and (--measure) do its instruments agree?"""
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -45,7 +46,8 @@ def main(arguments: Sequence[str]) -> int:
         return measure(sections or SECTIONS, settings)
     extra = [*sections, *(key for key in settings if key in NUMBERS)]
     if extra:
-        raise ConfigError(f"{extra[0]}: goes with --measure: klab doctor --measure {extra[0]}")
+        words = shlex.join(["klab", "doctor", "--measure", *asked.words])
+        raise ConfigError(f"{extra[0]}: goes with --measure: {words}")
     return _set_up(settings)
 
 
@@ -57,11 +59,11 @@ def parse(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
         key, equals, value = word.partition("=")
         if not equals:
             if word not in SECTIONS:
-                raise unknown("section", word, SECTIONS)
+                raise unknown("section", word, SECTIONS, between=" ")
             named.add(word)
             continue
         if key not in (*NUMBERS, *PLACE):
-            raise unknown("setting", key, (*NUMBERS, *PLACE))
+            raise unknown("setting", key, (*NUMBERS, *PLACE), between=" ")
         settings[key] = value
         if key in NUMBERS and not (value.isdecimal() and int(value) >= _LEAST):
             raise ConfigError(f"{key}={value}: a whole number from {_LEAST} is meant.")

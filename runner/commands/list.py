@@ -2,10 +2,10 @@
 
 import json
 import sys
+import textwrap
 from collections.abc import Sequence
 
 from rich.markup import escape
-from rich.table import Table
 
 from ..errors import unknown
 from ..question import vocabulary
@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
     singular = set(PLURALS.values())
     for word in arguments.overrides:
         if word not in PLURALS and word not in singular:
-            raise unknown("klab list", word, PLURALS)
+            raise unknown("group", word, PLURALS, between=" ")
     asked = [PLURALS.get(word, word) for word in arguments.overrides] or list(PLURALS.values())
     found = vocabulary.read(arguments.config_dirs)
     rows = [row for group in asked for row in _rows(found, group)]
@@ -52,11 +52,14 @@ def main(argv: Sequence[str]) -> int:
     console = Console() if sys.stdout.isatty() else Console(width=200)
     for group in dict.fromkeys(row["group"] for row in rows):
         console.print(f"[bold]{escape(group)}[/]=")
-        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-        for row in rows:
-            if row["group"] == group:
-                table.add_row("  " + escape(row["name"]), escape(row["doc"]))
-        console.print(table)
+        own = [row for row in rows if row["group"] == group]
+        wide = max(len(row["name"]) for row in own)
+        for row in own:
+            head = f"  {row['name']:<{wide}}  "
+            room = max(console.width - len(head), 20)
+            for line in textwrap.wrap(row["doc"], room) or [""]:
+                console.print(f"{head}{line}".rstrip(), highlight=False, markup=False)
+                head = " " * len(head)
     for group in asked:
         if not any(row["group"].split("/")[0] == group for row in rows):
             console.print(f"[bold]{escape(group)}[/]= (none)")

@@ -51,7 +51,9 @@ def main(arguments: Sequence[str]) -> int:
     chosen = record.rows_of(job, cell=cell, implementation=implementation)
     if not chosen:
         known = [f"{row.cell.id}/{row.record.implementation}" for row in record.rows_of(job)]
-        raise unknown(f"job {job.id}", "/".join(filter(None, (cell, implementation))), known)
+        raise unknown(
+            f"job {job.id}", "/".join(filter(None, (cell, implementation))), known, between=": "
+        )
     for place, row in enumerate(chosen):
         if place:
             console.print()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import shlex
 from collections.abc import Sequence
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
@@ -17,6 +18,7 @@ RAISED = (HydraException, OmegaConfBaseException, AssertionError, ValueError)
 """What composing may raise. Hydra's AssertionError means `override` entries out of place, its
 ValueError a group that is given something else than a name."""
 
+_MAP = "keys with values are meant, e.g. {key: value}"
 _OUTSIDE = "Folders from outside are added by --config-dir or KLAB_PATH."
 
 
@@ -24,13 +26,13 @@ def explained(error: Raised, vocabulary: Vocabulary, overrides: Sequence[str]) -
     """The one message for an error met while composing these overrides."""
     text = str(error).split("Config search path")[0].strip()
     if isinstance(error, OverrideParseException):
-        return _unreadable(error)
+        return _unreadable(error, vocabulary)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return _no_such_word(error, text, vocabulary)
     if text.startswith("You must specify 'kernel'"):
         return no_kernel(vocabulary)
     if text.startswith("Ambiguous value for argument"):
-        return _ambiguous(text, vocabulary)
+        return _ambiguous(text, vocabulary, overrides)
     if text.startswith("Config group override must be"):
         return _no_name(vocabulary, overrides)
     cause: BaseException = error
@@ -58,10 +60,12 @@ def no_kernel(vocabulary: Vocabulary) -> ConfigError:
     )
 
 
-def _unreadable(error: OverrideParseException) -> ConfigError:
+def _unreadable(error: OverrideParseException, vocabulary: Vocabulary) -> ConfigError:
     key, equals, value = error.override.partition("=")
     if not equals or not key:
-        return ConfigError(f"{error.override}: not of the form key=value.")
+        meant = [f"{g}={key}" for g in GROUPS if key and key in vocabulary.names(g)]
+        hint = f" Did you mean {' or '.join(meant)}?" if meant else ""
+        return ConfigError(f"{error.override}: not of the form key=value.{hint}")
     quoted = value.replace('"', '\\"')
     detail = str(error).split("See https://")[0].strip().splitlines()[1:]
     reason = f" ({' '.join(' '.join(detail).split())})" if detail else ""
@@ -83,14 +87,16 @@ def _no_name(vocabulary: Vocabulary, overrides: Sequence[str]) -> ConfigError:
     return ConfigError(f"{' '.join(overrides)}: a group is given something that is no name.")
 
 
-def _ambiguous(text: str, vocabulary: Vocabulary) -> ConfigError:
+def _ambiguous(text: str, vocabulary: Vocabulary, overrides: Sequence[str]) -> ConfigError:
     argument = text.splitlines()[0].partition("'")[2].rstrip("'")
     key, _, value = argument.partition("=")
     if key in vocabulary.entries and key != "trace":
-        return ConfigError(f"{argument}: several jobs, so say -m: klab run -m {argument} ...")
+        whole = shlex.join(["klab", "run", "-m", *overrides])
+        return ConfigError(f"{argument}: several jobs, so say -m: {whole}")
     quoted = value.replace('"', '\\"')
     return ConfigError(
-        f"{argument}: a comma or a sweep function without -m. As a sweep: -m {argument}. "
+        f"{argument}: a comma or a sweep function without -m. "
+        f"As a sweep: {shlex.join(['klab', 'run', '-m', *overrides])}. "
         f"As a list: '{key}=[{value}]'. As one text: '{key}=\"{quoted}\"' (both pairs of quotes)."
     )
 
@@ -177,10 +183,14 @@ def _of_value(said: _Said, vocabulary: Vocabulary, overrides: Sequence[str]) -> 
     boolean = re.match(r"Value '(.*)' is not a valid bool", message)
     if boolean:
         return f"{key}={boolean.group(1)}: true or false is meant."
+    hint = re.match(r"Value '?(.*?)'? \(\w+\) is incompatible with type hint '(.*)'", message)
+    if hint and (kind_of := re.match(r"typing\.(List|Dict)", hint.group(2))):
+        meant = f"a list is meant, e.g. '{key}=[...]'" if kind_of.group(1) == "List" else _MAP
+        return f"{key}={hint.group(1)}: {meant}."
     if "is not a ListConfig, list or tuple" in message:
         return f"{_asked(key, overrides)}: a list is meant, e.g. '{key}=[...]'."
     if re.search(r"is not a subclass of|Cannot assign \w+ to Dict", message):
-        return f"{_asked(key, overrides)}: keys with values are meant, e.g. {{key: value}}."
+        return f"{_asked(key, overrides)}: {_MAP}."
     if re.search(r"is not Optional|Cannot assign None|incompatible.*None", message):
         return f"{key}=null: a value is meant."
     return f"{key}: {message}" if key else message

@@ -18,7 +18,7 @@ from ..errors import ConfigError, unknown
 from ..records import Interval
 from . import doctor
 from .doctor_finding import is_doctor
-from .text import interval, markdown_table, number, percent, short_commit
+from .text import interval, markdown_table, number, percent, short_commit, speedup
 
 Values = dict[str, Any]
 
@@ -75,7 +75,7 @@ def full(name: str, values: Values) -> str:
             _cell(row),
             row["implementation"],
             _latency(row) or _ended(row),
-            _speedup(row),
+            _speedup(row, values["protocol"].get("band", 0.01)),
             row["verdict"] or "",
             _number(row["gbps"]),
             _number(row["tflops"]),
@@ -161,12 +161,12 @@ def _ended(row: Values) -> str:
     return f"{row['status']}: {row['reason']}" if row["reason"] else row["status"]
 
 
-def _speedup(row: Values) -> str:
-    speedup = row["speedup"]
-    if speedup is None:
+def _speedup(row: Values, band: float) -> str:
+    found = row["speedup"]
+    if found is None:
         return ""
-    value = Interval(median=speedup["value"], low=speedup["low"], high=speedup["high"])
-    return interval(value, 3)
+    value = Interval(median=found["value"], low=found["low"], high=found["high"])
+    return speedup(value, band)
 
 
 def _number(value: float | None) -> str:

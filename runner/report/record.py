@@ -7,7 +7,7 @@ from rich.text import Text
 from ..clocks import said
 from ..counted import dram_ratio
 from ..records import FAILED, Correctness, Cost, Evidence, Job, Status, Sustained, Timing
-from ..results import Row, device, rows
+from ..results import Row, band, device, rows
 from .text import (
     ABSENT,
     cache_state,
@@ -18,6 +18,7 @@ from .text import (
     number,
     percent,
     quantity,
+    speedup,
 )
 
 _DEFINITIONS = {
@@ -46,7 +47,7 @@ def lines(job: Job, row: Row) -> Iterator[Text]:
     yield from _correctness("check", record.correctness)
     yield from _correctness("check after timing", record.recheck)
     yield from _times(record.timing, _confidence(job))
-    yield from _compared(row)
+    yield from _compared(row, band(job))
     yield from _cost(record.cost, row)
     for evidence in record.evidence:
         yield from _evidence(evidence)
@@ -161,13 +162,13 @@ def _sustained(found: Sustained) -> str:
     return ", ".join(parts) + (", at the power limit" if found.power_limited else "")
 
 
-def _compared(row: Row) -> Iterator[Text]:
+def _compared(row: Row, margin: float) -> Iterator[Text]:
     compared = row.comparison
     if compared is None:
         return
     yield _field(
         "speed-up",
-        f"{interval(compared.speedup, 3)} against {compared.against}, {compared.state}: "
+        f"{speedup(compared.speedup, margin)} against {compared.against}, {compared.state}: "
         f"{compared.verdict.value}",
     )
     pairs = f"{compared.rounds} paired rounds"

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ..records import FAILED, ClaimVerdict, Job, Record, Status, Verdict
-from ..results import Expected, Row, expected, noisy_cells, rows, speedup_geomean
+from ..results import Expected, Row, band, expected, noisy_cells, rows, speedup_geomean
 from .footnotes import footnotes
-from .text import ABSENT, interval, number, percent, ranges, rate
+from .text import ABSENT, interval, number, percent, ranges, rate, speedup
 
 WIDTH = 100
 
@@ -64,11 +64,12 @@ def _results(job: Job) -> Iterator[Text]:
     if any(ranges(r.timing) for r in job.records if r.timing):
         heads = tuple("latency us [range]" if head == _HEAD[1] else head for head in heads)
     baselines = frozenset(compared.against for compared in job.judgement.comparisons)
-    filled, widths = _filled(table, heads, baselines)
+    margin = band(job)
+    filled, widths = _filled(table, heads, baselines, margin)
     if sum(widths) + len(widths) - 1 > WIDTH:
         # results.csv has it
         heads = tuple(head for head in heads if head != "of floor")
-        filled, widths = _filled(table, heads, baselines)
+        filled, widths = _filled(table, heads, baselines, margin)
     yield Text(_laid_out(heads, widths), style="bold")
     previous = ""
     for row in table:
@@ -80,10 +81,10 @@ def _results(job: Job) -> Iterator[Text]:
 
 
 def _filled(
-    table: tuple[Row, ...], heads: tuple[str, ...], baselines: frozenset[str]
+    table: tuple[Row, ...], heads: tuple[str, ...], baselines: frozenset[str], margin: float
 ) -> tuple[dict[int, tuple[str, ...]], list[int]]:
     """The columns of each row, and the widths that the timed ones need."""
-    filled = {id(row): _columns(row, heads, baselines) for row in table}
+    filled = {id(row): _columns(row, heads, baselines, margin) for row in table}
     timed = [filled[id(row)] for row in table if row.latency]
     names = [f"  {row.record.implementation}" for row in table]
     first, *others = heads
@@ -95,7 +96,9 @@ def _filled(
     return filled, widths
 
 
-def _columns(row: Row, heads: tuple[str, ...], baselines: frozenset[str]) -> tuple[str, ...]:
+def _columns(
+    row: Row, heads: tuple[str, ...], baselines: frozenset[str], margin: float
+) -> tuple[str, ...]:
     record, compared = row.record, row.comparison
     bound = record.cost.bound if record.cost else None
     tail = {
@@ -106,7 +109,7 @@ def _columns(row: Row, heads: tuple[str, ...], baselines: frozenset[str]) -> tup
     return (
         f"  {record.implementation}",
         interval(row.latency),
-        interval(compared.speedup, 3) if compared else ABSENT,
+        speedup(compared.speedup, margin) if compared else ABSENT,
         compared.verdict.value if compared else _baseline(row, baselines),
         rate(row.gbps, row.tflops, bound or row.likely_bound),
         *(tail[head] for head in heads if head in tail),

@@ -51,6 +51,25 @@ def _share(value: float) -> str:
     return f"{100 * value:.4g} %"
 
 
+def speedup(value: Interval, band: float) -> str:
+    """`1.33 [1.32, 1.34]`: with more digits where three of them put a bound on the other side of
+    1 + band or 1 / (1 + band), or on it, so that the verdict can be read off."""
+    for digits in (3, 4, 5):
+        if all(_apart(v, digits, edge) for v in (value.low, value.high) for edge in _edges(band)):
+            return interval(value, digits)
+    return interval(value, 6)
+
+
+def _edges(band: float) -> tuple[float, float]:
+    return 1 / (1 + band), 1 + band
+
+
+def _apart(value: float, digits: int, edge: float) -> bool:
+    """Whether the value as it is shown stands on its own side of the edge."""
+    shown = float(number(value, digits))
+    return abs(shown - edge) > 1e-9 and (shown > edge) == (value > edge)
+
+
 def counted(count: int, noun: str, ending: str = "s") -> str:
     """`1 cell`, `2 cells`."""
     return f"{count} {noun}" + ("" if count == 1 else ending)

@@ -45,8 +45,8 @@ def test_what_cannot_be_asked_names_the_choices(words, named):
 def test_sections_without_measure_say_how():
     with pytest.raises(ConfigError, match="klab doctor --measure cold"):
         doctor.main(["cold"])
-    with pytest.raises(ConfigError, match="klab doctor --measure pairs"):
-        doctor.main(["pairs=3"])
+    with pytest.raises(ConfigError, match="klab doctor --measure cold pairs=3 device=0"):
+        doctor.main(["cold", "pairs=3", "device=0"])
 
 
 def test_sections_keep_their_own_order():

@@ -119,7 +119,7 @@ def test_the_table_says_the_same(capsys):
         (["kernel=gemm_bias_act", "shapes.product.M=[-1]"], "shapes.product.M: -1 is below min 0"),
         (["experiment=nope"], "experiment=nope: unknown"),
         (["kernel=scale_chain", "dtype=bf61"], "dtype=bf61: unknown"),
-        (["--jsno"], "option=--jsno: unknown"),
+        (["--jsno"], "option --jsno: unknown"),
         (["--config-dir"], "--config-dir: a folder is missing"),
         (["kernel=scale_chain", "claim.expect.speedupp=1"], "claim.expect=speedupp: unknown"),
     ],
@@ -130,6 +130,11 @@ def test_refusals_exit_2_with_one_line(capsys, words, message):
     assert message in captured.err
     assert captured.err.count("\n") == 1
     assert captured.out == ""
+
+
+def test_list_leaves_no_blanks_at_the_ends_of_lines(capsys):
+    assert main(["list"]) == 0
+    assert not [line for line in capsys.readouterr().out.split("\n") if line != line.rstrip()]
 
 
 def test_list_names_everything(capsys):

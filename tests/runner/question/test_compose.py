@@ -161,6 +161,26 @@ REFUSED = [
 ]
 
 
+def test_one_value_where_a_list_is_meant_is_said_alike_in_a_file_and_in_a_command(outside):
+    lines = ["# @package _global_", "defaults:", "  - override /kernel: tiny"]
+    file = outside / "experiments" / "single.yaml"
+    file.write_text("\n".join([*lines, "shapes:", "  product: {M: 5}"]) + "\n")
+    in_file = refusal(lambda: compose(["experiment=single"], [outside]))
+    in_words = refusal(lambda: compose(["kernel=tiny", "shapes.product.M=5"], [outside]))
+    assert in_file == f"{in_words} (in {file})"
+
+
+@pytest.mark.parametrize("word", ["dtype=fp32,bf16", "shapes.product.M=1,2"])
+def test_the_line_that_is_proposed_keeps_the_words_of_the_command(outside, word):
+    said = refusal(lambda: compose(["kernel=tiny", word, "target=cpu"], [outside]))
+    assert f"klab run -m kernel=tiny {word} target=cpu" in said
+
+
+def test_a_bare_name_is_told_its_key(outside):
+    said = refusal(lambda: compose(["tiny_question"], [outside]))
+    assert said.endswith("Did you mean experiment=tiny_question?")
+
+
 @pytest.mark.parametrize(("override", "message"), REFUSED)
 def test_refused_alone(outside, override, message):
     text = refusal(lambda: compose(["kernel=tiny", override], [outside]))
@@ -281,7 +301,7 @@ def test_a_comma_from_the_environment_stays_a_text(outside, monkeypatch):
 
 def test_an_unquoted_comma_without_a_sweep_shows_the_three_ways(outside):
     text = refusal(lambda: compose(["kernel=tiny", "question=a,b"], [outside]))
-    assert "-m question=a,b" in text
+    assert "-m kernel=tiny question=a,b" in text
     assert "'question=[a,b]'" in text
     assert "'question=\"a,b\"'" in text
 

@@ -9,7 +9,7 @@ from kernel_lab.runner.records import Interval, JobStatus, Status
 from kernel_lab.runner.report import record
 from kernel_lab.runner.report.footnotes import footnotes
 from kernel_lab.runner.report.table import as_text, render
-from kernel_lab.runner.report.text import number
+from kernel_lab.runner.report.text import number, speedup
 from rich.console import Console
 
 
@@ -198,3 +198,18 @@ def test_noisy_cells_are_left_out_of_the_mean_and_said(gemm):
     records = tuple(noisy if item is one else item for item in gemm.records)
     text = as_text(dataclasses.replace(gemm, records=records))
     assert "triton: 1.33x eager, geometric mean of 2 of 3 cells, 1 noisy left out" in text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (1.3234, 1.3432, "1.33 [1.32, 1.34]"),
+        (1.0096, 1.0304, "1.0200 [1.0096, 1.0304]"),  # undecided: not above 1.01
+        (1.01004, 1.0304, "1.02022 [1.01004, 1.03040]"),
+        (0.9904, 1.0051, "0.9978 [0.9904, 1.005]"),
+        (0.9851, 0.9949, "0.990 [0.985, 0.995]"),
+    ],
+)
+def test_a_speedup_has_the_digits_that_its_verdict_needs(low, high, text):
+    value = Interval(median=(low + high) / 2, low=low, high=high)
+    assert speedup(value, 0.01) == text
