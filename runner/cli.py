@@ -18,6 +18,7 @@ COMMANDS = {
     "check": "verify a kernel's contract on one small cell",
     "doctor": "check this machine's set-up; --measure: prove its measurement",
     "show": "print a record with its times, errors and trace rows",
+    "trace": "attach a report of nsys that you took around klab run to its job",
     "ui": "open the MLflow UI on the local store",
     "finding": "keep what a run found, or print the tables of what is kept",
 }

@@ -159,6 +159,14 @@ def read_job(folder: Path) -> Job:
     return dataclasses.replace(job, records=records, judgement=judgement)
 
 
+def ranges_of(folder: Path) -> list[dict[str, Any]]:
+    """What the payloads of the job's NVTX ranges mean. Raises StoreError where nothing says."""
+    path = folder / "ranges.json"
+    if not path.exists():
+        raise StoreError(f"{folder}: no ranges.json there, so no report can be joined to its job")
+    return _read_json(path)
+
+
 def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text())

@@ -20,7 +20,7 @@ from ..process import Around
 from ..records import Evidence, Launch
 from ..worker.dispatch import classify
 from ..worker.ranges import DOMAIN
-from .keeping import keep
+from .keeping import keep, link
 
 PHASE = "trace"
 """The innermost range around a traced call."""
@@ -61,24 +61,25 @@ class NsysPass:
     def evidence(
         self, number: int, table: Sequence[dict[str, Any]], said: Sequence[Evidence]
     ) -> list[Evidence]:
-        """What the n-th worker's report holds of the calls that the worker said it made.
+        """What the n-th worker's report holds of the calls that the worker said it made, with the
+        command that asked for it. See `read`."""
+        command = shlex.join(self.around(number).words)
+        return self.read(self.report(number), table, [replace(e, command=command) for e in said])
 
-        `table` is that worker's ranges by payload. The joined rows are written beside the report,
+    def read(
+        self, report: Path, table: Sequence[dict[str, Any]], said: Sequence[Evidence]
+    ) -> list[Evidence]:
+        """What a report in the folder holds of the calls of these records.
+
+        `table` is the worker's ranges by payload. The joined rows are written beside the report,
         as CSV and JSON. Evidence that cannot be had says why.
         """
-        report = self.report(number)
-        command = shlex.join(self.around(number).words)
-        said = [replace(e, version=self.tool.version or "", command=command) for e in said]
+        said = [replace(e, version=self.tool.version or "") for e in said]
         try:
             if not report.is_file() or not report.stat().st_size:
                 raise NsightError("nsys wrote no report")
-            export = nsys.export(self.tool, report)
-            try:
-                keep(report, strangers(export))
-                calls = by_call(joined(export, domain=DOMAIN), table)
-            finally:
-                export.unlink()  # as large as the report, and with all its secrets
-        except (NsightError, sqlite3.Error) as error:
+            calls = by_call(self.joined(report), table)
+        except NsightError as error:
             return [replace(e, reason=e.reason or f"no evidence: {error}") for e in said]
         rows = [row for who, ranges in calls.items() for row in _rows(who, ranges)]
         _write(report, rows)
@@ -87,6 +88,19 @@ class NsysPass:
             _seen(replace(e, report=place), calls.get((e.cell_id, e.implementation), []))
             for e in said
         ]
+
+    def joined(self, report: Path) -> list[Range]:
+        """The ranges of our domain in a report, with the work launched in them. A report that must
+        not be filed is linked. Raises NsightError."""
+        export = nsys.export(self.tool, report)
+        try:
+            keep(report, strangers(export))
+            return joined(export, domain=DOMAIN)
+        except sqlite3.Error as error:
+            link(report, "it could not be looked through")
+            raise NsightError(f"{report.name} cannot be read as a report: {error}") from error
+        finally:
+            export.unlink()  # as large as the report, and with all its secrets
 
 
 def by_call(ranges: Sequence[Range], table: Sequence[dict[str, Any]]) -> dict[Who, list[Range]]:

@@ -55,7 +55,7 @@ def file_job(job: Job, store: Store) -> dict[str, Any]:
     is complete in this store is left alone. Raises StoreError; filing again then takes up where
     it stopped.
     """
-    filed = _read_filed(job)
+    filed = read_filed(job)
     if filed.get("store") != store.uri:
         filed = {}
     if filed.get("complete"):
@@ -96,7 +96,7 @@ def file_sweep(sweep_id: str, jobs: list[Job], store: Store) -> str:
             tags={
                 "role": "sweep",
                 "sweep_id": sweep_id,
-                "mlflow.note.content": sweep_note(jobs, {j.id: _read_filed(j) for j in jobs}),
+                "mlflow.note.content": sweep_note(jobs, {j.id: read_filed(j) for j in jobs}),
                 "kernels": ", ".join(dict.fromkeys(job.kernel for job in jobs)),
                 "experiments": ", ".join(dict.fromkeys(job.experiment for job in jobs)),
             },
@@ -167,14 +167,14 @@ def _complete_job(client: "MlflowClient", run_id: str, job: Job) -> None:
     folder = Path(job.folder)
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
-        if path.is_file() and _is_filed(inside, path):
+        if path.is_file() and is_filed(inside, path):
             place = None if inside.parent == Path() else inside.parent.as_posix()
             client.log_artifact(run_id, str(path), place)
     if job.status != JobStatus.running:
         client.set_terminated(run_id, _ENDS[job.status], end_time=_end(job))
 
 
-def _is_filed(inside: Path, path: Path) -> bool:
+def is_filed(inside: Path, path: Path) -> bool:
     if inside.name == FILED_FILE or inside.suffix == ".partial":
         return False
     if inside.parts[0] == "logs":
@@ -232,7 +232,7 @@ def _this_process() -> dict[str, str]:
     }
 
 
-def _read_filed(job: Job) -> dict[str, Any]:
+def read_filed(job: Job) -> dict[str, Any]:
     path = Path(job.folder) / FILED_FILE
     if not path.exists():
         return {}
