@@ -8,6 +8,7 @@ from ..clocks import said
 from ..counted import dram_ratio
 from ..records import FAILED, Correctness, Cost, Evidence, Job, Status, Sustained, Timing
 from ..results import Row, band, device, rows
+from ..worker.tiles import choice
 from .text import (
     ABSENT,
     cache_state,
@@ -233,6 +234,8 @@ def _evidence(evidence: Evidence) -> Iterator[Text]:
         if launch.bytes is not None:
             parts.append(quantity(launch.bytes, "B"))
         yield _field("", f"{launch.name}")
+        if told := choice(launch.name).text:
+            parts.append(told)
         yield _field("", f"  {', '.join(parts)}")
 
 

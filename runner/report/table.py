@@ -13,6 +13,7 @@ from rich.text import Text
 from ..records import FAILED, ClaimVerdict, Job, Record, Status, Verdict
 from ..results import Expected, Row, band, expected, noisy_cells, rows, speedup_geomean
 from .footnotes import footnotes
+from .ran import ran
 from .text import ABSENT, interval, number, percent, ranges, rate, speedup
 
 WIDTH = 100
@@ -50,6 +51,7 @@ def lines(job: Job) -> Iterator[Text]:
     yield from _results(job)
     yield from _claim(job)
     yield from _failures(job)
+    yield from ran(job)
     yield from footnotes(job)
 
 
