@@ -138,8 +138,9 @@ class DeviceClock:
     def prepare(self, name: str) -> None:
         """Warms up until no trend is left; sets N, the hold and the output ring.
 
-        Raises OutsideWork where calls leave work on other streams that none of theirs awaits, and
-        Uncapturable or EmptyGraph where a graph is asked for and they cannot become one.
+        Raises OutsideWork where calls leave work on other streams that none of theirs awaits,
+        NoSlope where not even two fit behind a hold, and Uncapturable or EmptyGraph where a graph
+        is asked for and they cannot become one.
         """
         call, inputs = self._calls[name], self._rotation.copies[0]
         self._streams.prepare(name)
@@ -149,7 +150,9 @@ class DeviceClock:
         elapsed = min(self._streams.run(name, 4, cold=False)[0] for _ in range(3))
         wanted = max(1, math.ceil(self._protocol.sample_us / max(elapsed / 4, 0.5)))
         self.per_sample[name] = min(wanted, self._rotation.most_calls // 2)
-        while self.per_sample[name] > 1 and not self._can_hold(name):
+        while not self._can_hold(name):
+            if self.per_sample[name] == 1:
+                raise NoSlope(f"{name}: host-limited: no hold lasts until two calls are queued")
             # the stream's queue is full before all launches are in: fewer calls a run
             self.per_sample[name] //= 2
         if self._graphs is not None:
@@ -164,7 +167,7 @@ class DeviceClock:
         count, spent, runs = 0, 0.0, 0
         while True:
             elapsed, _ = self._run(name, 2 * self.per_sample[name], self.states[0])
-            window.append(elapsed)
+            window.append(max(elapsed, 1e-3))  # calls without work may take no tick of the clock
             spent, runs = spent + elapsed, runs + 1
             count += 2 * self.per_sample[name]
             if spent >= least and len(window) == WINDOW and not trend(window):

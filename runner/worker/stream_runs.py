@@ -16,6 +16,10 @@ Call = Callable[..., Any]
 HOLD_MARGIN = 1.5
 """The stream is held this much longer than filling the queue took the last time."""
 
+MOST_HOLD_US = 100_000.0
+"""Never longer. A call that waits for the device fills no queue however long it is held: without
+an end each hold would be half as long again as the one before."""
+
 
 class StreamRuns:
     """Calls of one cell, submitted one by one. `host_us` is known after `prepare`."""
@@ -69,7 +73,8 @@ class StreamRuns:
         collecting = gc.isenabled()
         gc.disable()
         try:
-            torch.cuda._sleep(cycles(HOLD_MARGIN * self._enqueue[name] * count))
+            hold = min(MOST_HOLD_US, HOLD_MARGIN * self._enqueue[name] * count)
+            torch.cuda._sleep(cycles(hold))
             begin.record()
             started = time.perf_counter()
             for k in range(count):

@@ -6,7 +6,7 @@ from kernel_lab.runner.schema import Protocol
 from kernel_lab.runner.worker.device_clock import DeviceClock
 from kernel_lab.runner.worker.device_state import DeviceMonitor
 from kernel_lab.runner.worker.rotation import MAX_CALLS
-from kernel_lab.runner.worker.untimed import OutsideWork, outside
+from kernel_lab.runner.worker.untimed import NoSlope, OutsideWork, outside
 
 
 def clock(calls, inputs, *, device="cpu", cache_bytes=0, free=1 << 30, **protocol):
@@ -161,3 +161,17 @@ def test_a_kernel_on_another_stream_that_is_joined_is_timed_as_on_the_timed_one(
 
     medians, _, _ = measured({"plain": lambda x: x @ x, "joined": joined}, (x,))
     assert medians["joined", "cold"] > 0.8 * medians["plain", "cold"]
+
+
+@pytest.mark.gpu
+def test_a_call_that_waits_for_the_device_has_no_time_and_is_not_held_ever_longer():
+    x = torch.randn(1 << 16, device="cuda")
+
+    def waits(x):
+        y = x * 2
+        torch.cuda.synchronize()
+        return y
+
+    made = clock({"waits": waits}, (x,), device="cuda", cache_bytes=L2, free=8 << 30)
+    with pytest.raises(NoSlope, match="host-limited"):
+        made.prepare("waits")
