@@ -53,11 +53,14 @@ class Measuring:
     def run(self, attempts: Sequence[Attempt], seed: int) -> None:
         """Gives each attempt its timing, or the reason why it has none."""
         self._attempts = {attempt.name: attempt for attempt in attempts}
-        while self._attempts and not self._try(seed):
-            # what the failed try held: its copies would take the memory of the next one's
+        while self._attempts:
+            # what the checks or a failed try held: copies take its memory, and a capture can have
+            # none that the allocator keeps
             gc.collect()
             if self._context.kind is Device.cuda:
                 torch.cuda.empty_cache()
+            if self._try(seed):
+                return
 
     def _try(self, seed: int) -> bool:
         """Times all attempts side by side; False where one failed and is taken out."""
