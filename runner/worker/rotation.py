@@ -72,6 +72,11 @@ class Rotation:
         """Calls in a run after which the first copy would be met again while still cached."""
         return MAX_CALLS if self.rotates else max(2, len(self.copies))
 
+    @property
+    def last(self) -> Inputs:
+        """The copy that is met last from here on: warm calls on it leave the next runs cold."""
+        return self.copies[self._place - 1]
+
     def before_run(self) -> None:
         """Outside the window: no line persists, and L2 is read full where it is to be flushed."""
         if not self.persisting and self._device.type == "cuda":

@@ -55,6 +55,16 @@ def test_warm_inputs_are_named_as_make_inputs_names_them():
         places(["w"], ["a", "b"])
 
 
+def test_warm_calls_take_the_copy_that_the_next_cold_ones_meet_last():
+    made = rotation(torch.ones(1024))
+    for calls in (0, 1, 50, 200):
+        copies, place = made.take(calls)
+        assert made.last is copies[(place + calls - 1) % len(copies)]
+    assert len({id(c) for c in copies}) == 76
+    alone = rotation(torch.ones(1024), free=8192)
+    assert alone.last is alone.copies[0]
+
+
 def test_released_copies_are_the_first_and_the_last():
     assert len(rotation(torch.ones(1024)).release()) == 2
 
