@@ -150,14 +150,14 @@ class DeviceClock:
         elapsed = min(self._streams.run(name, 4, cold=False)[0] for _ in range(3))
         wanted = max(1, math.ceil(self._protocol.sample_us / max(elapsed / 4, 0.5)))
         self.per_sample[name] = min(wanted, self._rotation.most_calls // 2)
-        while not self._can_hold(name):
-            if self.per_sample[name] == 1:
-                raise NoSlope(f"{name}: host-limited: no hold lasts until two calls are queued")
+        while not (held := self._can_hold(name)) and self.per_sample[name] > 1:
             # the stream's queue is full before all launches are in: fewer calls a run
             self.per_sample[name] //= 2
         if self._graphs is not None:
             count, slots = self.per_sample[name], self._streams.slots[name]
             self._graphs.make(name, call, count, slots, warm=self._protocol.warm)
+        if not held:
+            raise NoSlope(f"{name}: host-limited: no hold lasts until two calls are queued")
         self._warm_up(name)
 
     def _warm_up(self, name: str) -> None:
