@@ -21,6 +21,7 @@ each replay, outside the window. Whether the queue really was held is looked at 
 """
 
 import math
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -48,6 +49,9 @@ TRIES = 3
 
 WINDOW = 16
 """Runs of the warm-up in which no trend must show."""
+
+MOST_S = 10.0
+"""Wall seconds of a warm-up whose calls cost the host far more than the device."""
 
 MOST_RUNS = 10_000
 """Calls that take no device time at all must end the warm-up too."""
@@ -164,7 +168,7 @@ class DeviceClock:
         """Runs until `warmup_ms` of device time are spent and the last runs show no trend."""
         least = self._protocol.warmup_ms * 1e3
         window: deque[float] = deque(maxlen=WINDOW)
-        count, spent, runs = 0, 0.0, 0
+        count, spent, runs, ends = 0, 0.0, 0, time.monotonic() + MOST_S
         while True:
             elapsed, _ = self._run(name, 2 * self.per_sample[name], self.states[0])
             window.append(max(elapsed, 1e-3))  # calls without work may take no tick of the clock
@@ -172,7 +176,7 @@ class DeviceClock:
             count += 2 * self.per_sample[name]
             if spent >= least and len(window) == WINDOW and not trend(window):
                 break
-            if spent >= PATIENCE * least or runs >= MOST_RUNS:
+            if spent >= PATIENCE * least or runs >= MOST_RUNS or time.monotonic() > ends:
                 break
         self.settled[name] = steady(window)
         self.warmup[name] = (count, spent / 1e6)

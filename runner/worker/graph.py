@@ -73,7 +73,7 @@ def capture(
     The calls must have run before: what a first call sets up cannot be captured. Graphs with one
     `pool` share memory for outputs, so that a replay of one overwrites those of another. Raises
     Uncapturable where the calls do what a graph cannot hold, EmptyGraph where no kernel comes of
-    them.
+    them, torch.OutOfMemoryError where their outputs do not fit.
     """
     graph = torch.cuda.CUDAGraph(keep_graph=True)
     pool = pool or Pool.of(device)
@@ -101,11 +101,16 @@ def capture(
             gc.enable()
     if failure is not None:
         ring.clear()
+        short = isinstance(failure, torch.OutOfMemoryError)
         reason = f"cannot be captured in a CUDA graph: {_first_line(failure)}"
         # its frames hold the copies: a reason is kept, the exception is not
         failure = None
         del graph
-        raise Uncapturable(reason, harmed=not _able(device))
+        harmed = not _able(device)
+        if short and not harmed:
+            # no fault of the calls: a capture cannot give back what the allocator keeps
+            raise torch.OutOfMemoryError(reason)
+        raise Uncapturable(reason, harmed=harmed)
     nodes = dict(graph_nodes(graph.raw_cuda_graph()))
     if not any(nodes.get(kind) for kind in WORK):
         held = ", ".join(f"{n} {kind}" for kind, n in nodes.items()) or "nothing"
