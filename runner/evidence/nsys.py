@@ -95,7 +95,7 @@ class NsysPass:
         export = nsys.export(self.tool, report)
         try:
             keep(report, strangers(export))
-            return joined(export, domain=DOMAIN)
+            return joined(export, domain=DOMAIN, any_thread=True)
         except sqlite3.Error as error:
             link(report, "it could not be looked through")
             raise NsightError(f"{report.name} cannot be read as a report: {error}") from error

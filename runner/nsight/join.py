@@ -15,19 +15,22 @@ from .tools import NsightError
 from .work import Activity, Range
 
 
-def joined(sqlite: Path, *, domain: str | None = None) -> list[Range]:
+def joined(sqlite: Path, *, domain: str | None = None, any_thread: bool = False) -> list[Range]:
     """Every range of the domain (None: of all), by start, with the work launched in it.
+
+    With `any_thread` a launch from a thread that has no range open belongs to the innermost range
+    open in its process: for programs whose one thread opens ranges around what others launch.
 
     Raises NsightError where the file is no export, or holds no such range or no device work.
     """
     try:
         with closing(sqlite3.connect(f"file:{sqlite}?mode=ro", uri=True)) as connection:
-            return _joined(Export(connection), domain)
+            return _joined(Export(connection), domain, any_thread)
     except sqlite3.Error as error:
         raise NsightError(f"{sqlite.name} cannot be read as an nsys export: {error}") from error
 
 
-def _joined(export: "Export", domain: str | None) -> list[Range]:
+def _joined(export: "Export", domain: str | None, any_thread: bool) -> list[Range]:
     opened = [entry for entry in export.ranges() if domain in (None, entry.domain)]
     if not opened:
         which = f" of the domain {domain}" if domain else ""
@@ -38,7 +41,7 @@ def _joined(export: "Export", domain: str | None) -> list[Range]:
     work = export.work()
     if not work:
         raise NsightError("the report holds no CUDA work: the command launched none")
-    owners = _owners(opened, export.calls())
+    owners = _owners(opened, export.calls(), any_thread)
     held: dict[int, list[Activity]] = {}
     for key, activity in work:
         owner = owners.get(key)
@@ -57,7 +60,9 @@ def _joined(export: "Export", domain: str | None) -> list[Range]:
     ]
 
 
-def _owners(opened: list[Opened], calls: list[tuple[Key, int, int, int]]) -> dict[Key, int]:
+def _owners(
+    opened: list[Opened], calls: list[tuple[Key, int, int, int]], any_thread: bool
+) -> dict[Key, int]:
     """The innermost range of each launch, as its place in `opened`; both are sorted by start."""
     owners: dict[Key, int] = {}
     alive: list[int] = []
@@ -70,11 +75,8 @@ def _owners(opened: list[Opened], calls: list[tuple[Key, int, int, int]]) -> dic
         around = [n for n in reversed(alive) if opened[n].holds(start, end)]
         own = [n for n in around if opened[n].thread == thread]
         process = thread & GLOBAL_PROCESS
-        wide = [
-            n
-            for n in around
-            if opened[n].process_wide and opened[n].thread & GLOBAL_PROCESS == process
-        ]
+        near = [n for n in around if opened[n].thread & GLOBAL_PROCESS == process]
+        wide = [n for n in near if opened[n].process_wide or any_thread]
         if own or wide:
             owners.setdefault(key, (own or wide)[0])
     return owners

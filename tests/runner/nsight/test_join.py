@@ -61,6 +61,20 @@ def test_push_pop_owns_its_own_thread_only_and_start_end_the_process(export, exp
     assert [a.name for a in found[2].work] == ["helper"]
 
 
+def test_a_launch_from_a_thread_without_ranges_may_be_given_to_its_process(
+    export, exports, tmp_path
+):
+    """N03: a backward pass runs in a thread of its own."""
+    export.range("outer", 0, 100)
+    export.range("inner", 5, 50)
+    export.launch(10, ("backward", 1000, 1001), thread=exports.OTHER)
+    export.launch(60, ("later", 1002, 1003), thread=exports.OTHER)
+    path = export.save(tmp_path / "x.sqlite")
+    found = {each.name: [a.name for a in each.work] for each in joined(path, any_thread=True)}
+    assert found == {"outer": ["later"], "inner": ["backward"]}
+    assert [each.work for each in joined(path)] == [(), ()]
+
+
 def test_a_range_of_another_thread_takes_nothing_from_the_own_one(export, exports, tmp_path):
     export.range("own", 0, 100, payload=1)
     export.range("later", 20, 90, payload=2, kind=60, thread=exports.OTHER)
