@@ -177,8 +177,7 @@ class Measurement:
             return
         experiments = self._experiments("ladder")
         self._wrapped("nsys", who, lambda: tools.by_nsys(self._place, experiments, who))
-        kernels = tools.kernels_of(self._found["nsys"].rows, ladder)
-        self._wrapped("ncu", who, lambda: tools.by_ncu(self._place, experiments, who, kernels))
+        self._wrapped("ncu", who, lambda: tools.by_ncu(self._place, experiments, who))
 
     def _wrapped(self, tool: str, who: Sequence[tools.Subject], run: Callable[[], Section]) -> None:
         began = time.monotonic()

@@ -4,31 +4,25 @@ A subject that a tool did not see, and a tool that is not here, is a row with it
 """
 
 import dataclasses
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from ..evidence.ncu import by_subject
+from ..evidence.nsys import PHASE, by_call
 from ..nsight import ncu, nsys
 from ..nsight.join import joined
 from ..nsight.tools import NsightError, Tool, find
 from ..nsight.work import Range
 from ..schema import Experiment
 from ..statistics import median_interval
+from ..worker.ranges import DOMAIN
 from .sections import LIMIT_S, Place, Row, Section
-
-DOMAIN = "kernel-lab"
-"""The NVTX domain of a worker's ranges."""
-
-PHASE = "trace"
-"""The innermost range around a traced call."""
 
 CALLS = {"nsys": 20, "ncu": 5}
 
 Subject = tuple[str, str]
 """Cell id and implementation."""
-
-_WHO = re.compile(r"cell=\d+;impl=[^\s:;,]+")
 
 
 def by_nsys(
@@ -47,7 +41,7 @@ def by_nsys(
             limit_s=LIMIT_S["calls"],
         )
         result = place.result("nsys")
-        calls = _by_subject(joined(report.sqlite, domain=DOMAIN), result.ranges)
+        calls = by_call(joined(report.sqlite, domain=DOMAIN), result.ranges)
     except NsightError as error:
         return _nothing("nsys", subjects, str(error), tool)
     made = {(row["cell_id"], row["implementation"]): row for row in result.rows}
@@ -57,17 +51,6 @@ def by_nsys(
 
 def _options(calls: int, subjects: Sequence[Subject], *, hold: bool) -> dict[str, Any]:
     return {"calls": calls, "cells": [list(who) for who in subjects], "hold": hold}
-
-
-def _by_subject(found: Sequence[Range], table: Sequence[Row]) -> dict[Subject, list[Range]]:
-    """The traced calls of every subject; the payload is the place in the worker's table."""
-    entries = {entry["index"]: entry for entry in table}
-    calls: dict[Subject, list[Range]] = {}
-    for each in found:
-        entry = entries.get(each.payload) if each.payload is not None else None
-        if entry is not None and entry["phase"] == PHASE and each.name == PHASE:
-            calls.setdefault((entry["cell"], entry["implementation"]), []).append(each)
-    return calls
 
 
 def _nsys_row(who: Subject, calls: Sequence[Range], tool: Tool, made: Row) -> Row:
@@ -94,16 +77,8 @@ def _nsys_row(who: Subject, calls: Sequence[Range], tool: Tool, made: Row) -> Ro
     )
 
 
-def by_ncu(
-    place: Place,
-    experiments: Sequence[Experiment],
-    subjects: Sequence[Subject],
-    kernels: dict[Subject, int],
-) -> Section:
-    """The sum of the kernel times of one call, of every subject; the median over its calls.
-
-    `kernels` says how many a call launches, for where ncu does not tell who launched what.
-    """
+def by_ncu(place: Place, experiments: Sequence[Experiment], subjects: Sequence[Subject]) -> Section:
+    """The sum of the kernel times of one call, of every subject; the median over its calls."""
     tool: Tool | None = None
     try:
         tool = find("ncu")
@@ -118,63 +93,22 @@ def by_ncu(
             limit_s=LIMIT_S["calls"],
         )
         result = place.result("ncu")
-        found = _launched(launches, result, kernels)
-        rows = [_ncu_row(who, found.get(who, []), tool) for who in subjects]
+        found = by_subject(launches, result.ranges)
+        calls = {(row["cell_id"], row["implementation"]): row.get("calls") for row in result.rows}
+        rows = [_ncu_row(who, found.get(who, []), calls.get(who) or 0, tool) for who in subjects]
     except NsightError as error:
         return _nothing("ncu", subjects, str(error), tool)
     return Section(name="ncu", rows=rows, environment=result.environment, seconds=result.seconds)
 
 
-def _launched(
-    launches: Sequence[ncu.Launch], result: Section, kernels: dict[Subject, int]
-) -> dict[Subject, list[list[ncu.Launch]]]:
-    """The launches of every call of every subject: by the ranges that ncu tells, else by order."""
-    counts = {
-        (row["cell_id"], row["implementation"]): row["calls"]
-        for row in result.rows
-        if row.get("calls")
-    }
-    named = [_told(launch.nvtx, result.ranges) for launch in launches]
-    if all(named):
-        own: dict[Subject, list[ncu.Launch]] = {}
-        for who, launch in zip(named, launches, strict=True):
-            if who is not None:
-                own.setdefault(who, []).append(launch)
-        return {who: _split(held, counts.get(who, 1)) for who, held in own.items()}
-    unknown = [who for who in counts if who not in kernels]
-    if unknown:
-        raise NsightError(
-            f"ncu tells no ranges, and how many kernels {len(unknown)} subjects launch is unknown"
-        )
-    order = [who for who, calls in counts.items() for _ in range(calls)]
-    split = ncu.by_call(launches, [kernels[who] for who in order])
-    calls: dict[Subject, list[list[ncu.Launch]]] = {}
-    for who, held in zip(order, split, strict=True):
-        calls.setdefault(who, []).append(held)
-    return calls
-
-
-def _told(nvtx: str, table: Sequence[Row]) -> Subject | None:
-    """Who launched a kernel, by the message of the range around it; None where that is not one."""
-    found = _WHO.search(nvtx)
-    who = {
-        (entry["cell"], entry["implementation"])
-        for entry in table
-        if found and not entry["phase"] and entry["message"] == found[0]
-    }
-    return who.pop() if len(who) == 1 else None
-
-
-def _split(launches: list[ncu.Launch], calls: int) -> list[list[ncu.Launch]]:
-    if calls < 1 or len(launches) % calls:
-        raise NsightError(f"ncu measured {len(launches)} launches in {calls} calls of one subject")
-    return ncu.by_call(launches, [len(launches) // calls] * calls)
-
-
-def _ncu_row(who: Subject, calls: Sequence[Sequence[ncu.Launch]], tool: Tool) -> Row:
-    if not calls:
+def _ncu_row(who: Subject, launches: Sequence[ncu.Launch], made: int, tool: Tool) -> Row:
+    if not launches:
         return _row(who, tool.name, tool.version, reason="ncu saw no kernel of it")
-    sums = [sum(launch.us() for launch in call) for call in calls]
+    try:
+        calls = ncu.split(launches, made)
+        sums = [sum(launch.us() for launch in call) for call in calls]
+    except NsightError as error:
+        return _row(who, tool.name, tool.version, reason=str(error))
     return _row(
         who,
         tool.name,
@@ -184,14 +118,6 @@ def _ncu_row(who: Subject, calls: Sequence[Sequence[ncu.Launch]], tool: Tool) ->
         kernels=len(calls[0]),
         calls=len(calls),
     )
-
-
-def kernels_of(nsys_rows: Sequence[Row], ladder: Sequence[Row]) -> dict[Subject, int]:
-    """How many kernels a call of each subject launches: as nsys saw, else as the ladder did."""
-    found = {(row["cell_id"], row["implementation"]): row.get("launches") for row in ladder}
-    seen = {(row["cell_id"], row["implementation"]): row.get("kernels") for row in nsys_rows}
-    both = {**found, **{who: count for who, count in seen.items() if count is not None}}
-    return {who: count for who, count in both.items() if count is not None}
 
 
 def _interval(values: Sequence[float]) -> Row:

@@ -97,13 +97,18 @@ class NcuPass:
 def by_subject(
     launches: Sequence[Counted], table: Sequence[dict[str, Any]]
 ) -> dict[Who, list[Counted]]:
-    """Launches by whose they are, in their order: by the payload of the innermost open range."""
+    """Launches by whose they are, in their order: by the payload of the innermost open range.
+
+    Raises NsightError where ncu told the range of none: by their order alone nobody is named.
+    """
     meaning = {entry["index"]: (entry["cell"], entry["implementation"]) for entry in table}
     found: dict[Who, list[Counted]] = {}
     for each in launches:
         match = _PAYLOAD.search(each.nvtx)
         if match is not None and (who := meaning.get(int(match.group(1)))) is not None:
             found.setdefault(who, []).append(each)
+    if launches and not found:
+        raise NsightError("ncu tells of no launch in which range it was made")
     return found
 
 
@@ -112,18 +117,15 @@ def _seen(said: Evidence, launches: Sequence[Counted]) -> Evidence:
         return said
     if not launches:
         return replace(said, launch_count=0, reason="ncu saw no kernel in any of the calls")
-    calls = said.calls or 1
-    if len(launches) % calls:
-        return replace(
-            said, reason=f"no evidence: {len(launches)} launches do not divide by {calls} calls"
-        )
-    count = len(launches) // calls
-    per_call = [launches[k * count : (k + 1) * count] for k in range(calls)]
-    chosen = sorted(per_call, key=_duration)[calls // 2]
+    try:
+        per_call = ncu.split(launches, said.calls or 0)
+    except NsightError as error:
+        return replace(said, reason=f"no evidence: {error}")
+    chosen = sorted(per_call, key=_duration)[len(per_call) // 2]
     return replace(
         said,
         launches=tuple(_launch(each) for each in chosen),
-        launch_count=count,
+        launch_count=len(chosen),
         metrics=metrics(chosen),
     )
 

@@ -8,7 +8,6 @@ import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
 from ..limited import run_limited
@@ -175,13 +174,12 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def by_call(launches: Sequence[Launch], counts: Sequence[int]) -> list[list[Launch]]:
-    """The launches of every call, by order; `counts` says how many kernels each call launches.
+def split(launches: Sequence[Launch], calls: int) -> list[list[Launch]]:
+    """The launches of one subject call by call, in their order: each call launches as many.
 
-    Raises NsightError where the launches are more or fewer than that.
+    Raises NsightError where they do not divide by the calls.
     """
-    wanted = sum(counts)
-    if len(launches) != wanted:
-        raise NsightError(f"ncu measured {len(launches)} launches where the calls make {wanted}")
-    ends = list(accumulate(counts))
-    return [list(launches[end - count : end]) for end, count in zip(ends, counts, strict=True)]
+    if calls < 1 or len(launches) % calls:
+        raise NsightError(f"{len(launches)} launches do not divide by {calls} calls")
+    count = len(launches) // calls
+    return [list(launches[k * count : (k + 1) * count]) for k in range(calls)]

@@ -1,20 +1,39 @@
-"""Jobs made by hand, for every test of a sink."""
+"""Jobs made by hand for every test of a sink, and what stands for the driver and for tools."""
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from kernel_lab.runner import clock_lock
 
 
-@pytest.fixture(scope="session")
-def jobs():
-    """The module `jobs.py` beside this file."""
-    spec = importlib.util.spec_from_file_location("made_jobs", Path(__file__).with_name("jobs.py"))
+def beside(name):
+    """The module of this name in this folder."""
+    path = Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"made_{name}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def jobs():
+    """The module `jobs.py` beside this file."""
+    return beside("jobs")
+
+
+@pytest.fixture(scope="session")
+def exports():
+    """The module `exports.py` beside this file: what nsys would export, made by hand."""
+    return beside("exports")
+
+
+@pytest.fixture
+def export(exports):
+    """An export to be filled."""
+    return exports.Export()
 
 
 @pytest.fixture
@@ -56,3 +75,19 @@ def nvml(monkeypatch, tmp_path):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).with_name("nvml")))
     monkeypatch.setattr(clock_lock, "FOLDERS", (tmp_path,))
     return Nvml(tmp_path / "nvml.jsonl", monkeypatch)
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """Makes an executable out of a Python program, found through KLAB_NSYS or KLAB_NCU."""
+
+    def make(name, program):
+        path = tmp_path / f"fake-{name}"
+        head = f"#!{sys.executable}\nimport os, pathlib, subprocess, sys\nwords = sys.argv[1:]\n"
+        version = f'if words == ["--version"]:\n    print("{name} version 2025.3.1.0")\n'
+        path.write_text(f"{head}{version}    sys.exit(0)\n{program}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv({"nsys": "KLAB_NSYS", "ncu": "KLAB_NCU"}[name], str(path))
+        return path
+
+    return make

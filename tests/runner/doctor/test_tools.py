@@ -69,7 +69,7 @@ def test_nsys_rows_hold_medians_over_the_traced_calls(export, place, fake, tmp_p
     assert request["section"] == "calls"
     assert request["options"]["cells"] == [list(ONE), list(TWO)]
     assert request["options"]["hold"] is True
-    assert request["options"]["paths"] == {"do_bench": "some.library.do_bench"}
+    assert request["options"]["paths"] == {"do_bench": "somewhere.do_bench"}
 
 
 def test_a_span_is_no_span_where_the_queue_was_not_held(export, place, fake, tmp_path):
@@ -103,7 +103,7 @@ def test_ranges_that_were_never_recorded_are_the_reason_of_every_row(export, pla
 def test_a_tool_that_is_not_here_is_a_reason_and_no_failure(name, place, monkeypatch):
     monkeypatch.setenv(f"KLAB_{name.upper()}", "/nowhere")
     run = {"nsys": lambda: tools.by_nsys(place, [], [ONE]),
-           "ncu": lambda: tools.by_ncu(place, [], [ONE], {})}[name]  # fmt: skip
+           "ncu": lambda: tools.by_ncu(place, [], [ONE])}[name]  # fmt: skip
     found = run()
     assert found.reason == ""
     assert found.rows[0]["busy_us"] is None
@@ -113,8 +113,8 @@ def test_a_tool_that_is_not_here_is_a_reason_and_no_failure(name, place, monkeyp
 def ncu_program(made, launches, *, ranges=True):
     column, unit = (',"thread Domain:Push/Pop_Range"', ',""') if ranges else ("", "")
     text = f'"ID","Kernel Name"{column},"gpu__time_duration.sum"\n"",""{unit},"ns"\n'
-    for number, (impl, ns) in enumerate(launches):
-        nvtx = f',"kernel-lab:job=doctor;kernel=all kernel-lab:cell=0000;impl={impl} trace"'
+    for number, (payload, ns) in enumerate(launches):
+        nvtx = f',"7  ""kernel-lab:trace:Int64:{payload}:RGB:0xff:REGISTERED:trace"" "'
         text += f'"{number}","k"{nvtx if ranges else ""},"{ns}"\n'
     return f"""
 pathlib.Path(words[words.index("--log-file") + 1]).write_text({text!r})
@@ -122,14 +122,13 @@ pathlib.Path(words[-1]).write_text({json.dumps(made)!r})
 """
 
 
-LAUNCHES = [("eager", 1000), ("eager", 2000), ("eager", 1100), ("eager", 2100),
-            ("folded", 1500), ("folded", 1700)]  # fmt: skip
+LAUNCHES = [(2, 1000), (2, 2000), (2, 1100), (2, 2100), (4, 1500), (4, 1700)]
+"""By the payload of the range; as TABLE has it, of ONE and of TWO."""
 
 
-@pytest.mark.parametrize("ranges", [True, False])
-def test_ncu_sums_the_kernels_of_a_call_by_range_and_by_order(place, fake, ranges):
-    fake("ncu", ncu_program(result(calls=2), LAUNCHES, ranges=ranges))
-    found = tools.by_ncu(place, [], [ONE, TWO], {ONE: 2, TWO: 1} if not ranges else {})
+def test_ncu_sums_the_kernels_of_a_call_by_the_payload_of_its_range(place, fake):
+    fake("ncu", ncu_program(result(calls=2), LAUNCHES))
+    found = tools.by_ncu(place, [], [ONE, TWO])
     one, two = found.rows
     assert one["busy_us"]["median"] == pytest.approx(3.1)
     assert two["busy_us"]["median"] == pytest.approx(1.6)
@@ -138,27 +137,23 @@ def test_ncu_sums_the_kernels_of_a_call_by_range_and_by_order(place, fake, range
     assert request["options"]["hold"] is False
 
 
-@pytest.mark.parametrize(
-    ("kernels", "reason"),
-    [({ONE: 2, TWO: 2}, "6 launches where the calls make 8"), ({ONE: 2}, "1 subjects launch")],
-)
-def test_launches_that_do_not_fit_the_calls_are_not_handed_out(place, fake, kernels, reason):
+def test_launches_that_do_not_fit_the_calls_are_not_handed_out(place, fake):
+    fake("ncu", ncu_program(result(calls=2), LAUNCHES[1:]))
+    one, two = tools.by_ncu(place, [], [ONE, TWO]).rows
+    assert one["busy_us"] is None
+    assert one["reason"] == "3 launches do not divide by 2 calls"
+    assert two["busy_us"]["median"] == pytest.approx(1.6)
+
+
+def test_launches_without_a_range_are_nobodys(place, fake):
     fake("ncu", ncu_program(result(calls=2), LAUNCHES, ranges=False))
-    rows = tools.by_ncu(place, [], [ONE, TWO], kernels).rows
-    assert all(row["busy_us"] is None and reason in row["reason"] for row in rows)
+    for row in tools.by_ncu(place, [], [ONE, TWO]).rows:
+        assert row["busy_us"] is None
+        assert "tells of no launch in which range" in row["reason"]
 
 
 def test_counters_that_are_refused_are_a_reason(place, fake):
     fake("ncu", 'print("==ERROR== ERR_NVGPUCTRPERM"); sys.exit(1)')
-    found = tools.by_ncu(place, [], [ONE], {})
+    found = tools.by_ncu(place, [], [ONE])
     assert found.reason == ""
     assert "ERR_NVGPUCTRPERM" in found.rows[0]["reason"]
-
-
-def test_kernels_of_a_call_as_nsys_saw_them_else_as_the_ladder_did():
-    ladder = [
-        {"cell_id": who[0], "implementation": who[1], "launches": n}
-        for who, n in ((ONE, 3), (TWO, 1))
-    ]
-    seen = [{"cell_id": ONE[0], "implementation": ONE[1], "kernels": 2}]
-    assert tools.kernels_of(seen, ladder) == {ONE: 2, TWO: 1}

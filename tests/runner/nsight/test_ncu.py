@@ -66,11 +66,13 @@ def test_a_metric_without_a_unit_of_time_is_said():
         ncu.parse(CSV)[1].us("dram__bytes.sum")
 
 
-def test_launches_of_each_call_by_order():
+def test_launches_are_split_into_calls_that_launch_as_many():
     launches = ncu.parse(CSV) * 2
-    assert [len(call) for call in ncu.by_call(launches, [2, 0, 1, 1])] == [2, 0, 1, 1]
-    with pytest.raises(NsightError, match="4 launches where the calls make 3"):
-        ncu.by_call(launches, [1, 2])
+    first, second = ncu.split(launches, 2)
+    assert first == second == launches[:2]
+    for calls in (3, 0):
+        with pytest.raises(NsightError, match=f"4 launches do not divide by {calls} calls"):
+            ncu.split(launches, calls)
 
 
 def profiled(tmp_path):

@@ -2,34 +2,15 @@
 
 import dataclasses
 import math
-from pathlib import Path
 
 import pytest
 from kernel_lab.runner.records import Status, Workload
 from kernel_lab.runner.report.plots import write_plots
-from matplotlib.figure import Figure
 
 
 @pytest.fixture
-def drawn(monkeypatch, tmp_path):
-    """Draws a job; the axes of each picture by file name."""
-
-    def draw(job):
-        axes = {}
-        save = Figure.savefig
-
-        def kept(figure, path, **kwargs):
-            axes[Path(path).name] = figure.axes[0]
-            save(figure, path, **kwargs)
-
-        monkeypatch.setattr(Figure, "savefig", kept)
-        paths = write_plots(job, tmp_path / "plots")
-        assert [path.name for path in paths] == list(axes)
-        for path in paths:
-            assert path.read_bytes().startswith(b"\x89PNG")
-        return axes
-
-    return draw
+def drawn(drawing):
+    return lambda job: drawing(write_plots, job)
 
 
 def line_of(axes, label):

@@ -5,28 +5,11 @@ import dataclasses
 import pytest
 from kernel_lab.runner.records import Evidence, Launch
 from kernel_lab.runner.report.timeline import write_timelines
-from matplotlib.figure import Figure
 
 
 @pytest.fixture
-def drawn(monkeypatch, tmp_path):
-    """Draws a job's strips; the axes of each picture by file name."""
-
-    def draw(job):
-        axes = {}
-        save = Figure.savefig
-
-        def kept(figure, path, **kwargs):
-            axes[path.name] = figure.axes[0]
-            save(figure, path, **kwargs)
-
-        monkeypatch.setattr(Figure, "savefig", kept)
-        paths = write_timelines(job, tmp_path / "plots")
-        assert [path.name for path in paths] == list(axes)
-        assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
-        return axes
-
-    return draw
+def drawn(drawing):
+    return lambda job: drawing(write_timelines, job)
 
 
 def launch(name, start, long, kind="pointwise", family="aten"):
