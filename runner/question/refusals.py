@@ -56,7 +56,8 @@ def no_kernel(vocabulary: Vocabulary) -> ConfigError:
     return ConfigError(
         "kernel: not given. Say kernel=NAME "
         f"({', '.join(vocabulary.names('kernel')) or 'there is none'}) or experiment=NAME "
-        f"({', '.join(vocabulary.names('experiment')) or 'there is none'})."
+        f"({', '.join(vocabulary.names('experiment')) or 'there is none'}). "
+        "In a file: defaults: [override /kernel: NAME]."
     )
 
 
@@ -187,6 +188,9 @@ def _of_value(said: _Said, vocabulary: Vocabulary, overrides: Sequence[str]) -> 
     if hint and (kind_of := re.match(r"typing\.(List|Dict)", hint.group(2))):
         meant = f"a list is meant, e.g. '{key}=[...]'" if kind_of.group(1) == "List" else _MAP
         return f"{key}={hint.group(1)}: {meant}."
+    plain = re.match(r"Merge error: \w+ is not a subclass of (\w+)\. value: (.*)", message)
+    if plain and not key and said.owner:
+        return _plain(_field(said.owner, plain.group(1)), plain.group(2), vocabulary)
     if "is not a ListConfig, list or tuple" in message:
         return f"{_asked(key, overrides)}: a list is meant, e.g. '{key}=[...]'."
     if re.search(r"is not a subclass of|Cannot assign \w+ to Dict", message):
@@ -194,6 +198,18 @@ def _of_value(said: _Said, vocabulary: Vocabulary, overrides: Sequence[str]) -> 
     if re.search(r"is not Optional|Cannot assign None|incompatible.*None", message):
         return f"{key}=null: a value is meant."
     return f"{key}: {message}" if key else message
+
+
+def _field(owner: type, holds: str) -> str:
+    """The key of owner whose values are of this class: OmegaConf names the class alone."""
+    fields = dataclasses.fields(owner) if dataclasses.is_dataclass(owner) else ()
+    return next((f.name for f in fields if getattr(f.type, "__name__", "") == holds), holds)
+
+
+def _plain(key: str, value: str, vocabulary: Vocabulary) -> str:
+    step = f" A name is chosen under defaults: `- override /{key}: {value}`."
+    named = key in vocabulary.entries and value[:1].isalpha()
+    return f"{key}={value}: {_MAP}.{step if named else ''}"
 
 
 def _asked(key: str, overrides: Sequence[str]) -> str:

@@ -382,6 +382,24 @@ def test_a_boolean_where_a_name_is_meant_is_refused(outside, add, text, message)
             "experiment=typo",
             ["dtype=bf61: unknown", "Did you mean bf16?"],
         ),
+        (
+            "experiments/typo.yaml",
+            "defaults: [override /kernel: tiny]\ndtype: fp16",
+            "experiment=typo",
+            ["dtype=fp16: ", "`- override /dtype: fp16`", "typo.yaml"],
+        ),
+        (
+            "experiments/typo.yaml",
+            "defaults: [override /kernel: tiny]\nshapes: 4",
+            "experiment=typo",
+            ["shapes=4: keys with values are meant", "typo.yaml"],
+        ),
+        (
+            "experiments/typo.yaml",
+            "kernel: tiny",
+            "experiment=typo",
+            ["kernel", "override /kernel: "],
+        ),
         ("experiments/typo.yaml", "a: [", "experiment=typo", ["typo.yaml: line 2: "]),
         ("experiments/typo.yaml", "- a", "experiment=typo", ["a mapping is meant, not list"]),
         (
