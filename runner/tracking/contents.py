@@ -111,6 +111,7 @@ def job_metrics(job: Job) -> list[Metric]:
     """The job's own, unstepped: the children hold the lines."""
     values: dict[str, float] = {
         "summary/cells": len(cells(job)),
+        "summary/records": len(job.records),
         "summary/records_ok": sum(record.status == Status.ok for record in job.records),
         "summary/records_failed": sum(record.status in FAILED for record in job.records),
     }

@@ -204,6 +204,7 @@ def test_filing_again_adds_nothing(gemm, store, client, filed):
     experiment = client.get_run(filed["job"]).info.experiment_id
     assert len(client.search_runs([experiment])) == 5
     assert len(client.get_metric_history(filed["job"], "summary/cells")) == 1
+    assert client.get_run(filed["job"]).data.metrics["summary/records"] == len(gemm.records)
     run = filed["implementations"]["triton"]
     assert len(client.get_metric_history(run, "case/M")) == 3
 
